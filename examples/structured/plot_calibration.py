@@ -132,4 +132,4 @@ plt.show()
 # For the zero-one loss both losses have the same limit: no ``kappa`` changes it. For noisy labels the wrong set, which
 # is always the same, is the most frequent one at 30 %: a small ``kappa`` moves towards it, and the excess risk in the
 # limit rises from .092 to .151. For clear labels the right sets are near each other and the wrong set is far away: it
-# falls from .017 to .006. Without wrong outputs nothing is lost, as these labels are independent given the input.
+# falls from .016 to .006. Without wrong outputs nothing is lost, as these labels are independent given the input.

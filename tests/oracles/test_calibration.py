@@ -271,3 +271,40 @@ def test_contamination():
         moved.append(np.linalg.norm(huber - p @ codes))
     assert max(moved) <= kappa * share / (1 - share) + 1e-8
     assert moved[-1] == pytest.approx(kappa * share / (1 - share), rel=1e-3)  # and the bound is reached
+
+
+def test_comparison_without_bias_beyond_the_diameter():
+    """The remark after Theorem 9: predictions anywhere, kappa above the diameter, the sharper of two roots."""
+    rng, closest = np.random.default_rng(2), 0.0
+    for _ in range(40):
+        codes, p = rng.normal(size=(4, 3)), rng.dirichlet(np.ones(4))
+        margin = 0.3
+        kappa = max(np.linalg.norm(a - b) for a in codes for b in codes) + margin
+        loss, mean = Huber(kappa), p @ codes
+        for h in mean + rng.choice([0.1, 1.0, 10.0], size=(20, 1)) * rng.normal(size=(20, 3)):
+            surplus, s = risk(loss, codes, p, h) - risk(loss, codes, p, mean), np.linalg.norm(h - mean)
+            assert surplus >= 0.5 * s * min(s, margin) * (1 - 1e-9)
+            assert s <= (np.sqrt(2 * surplus) + 2 * surplus / margin) * (1 + 1e-9)
+            closest = max(closest, 0.5 * s * min(s, margin) / surplus)
+    assert closest > 0.9
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_distance_under_contamination(share):
+    """Theorem 11, part 3, at any vector; and the kappa at which its bound is smallest."""
+    rng, kappa = np.random.default_rng(7), 0.6
+    for _ in range(20):
+        codes, p, wrong = rng.normal(size=(4, 2)), rng.dirichlet(np.ones(4)), 20 * rng.normal(size=(2, 2))
+        dirty, law = np.vstack([codes, wrong]), np.concatenate([(1 - share) * p, np.full(2, share / 2)])
+        best = minimiser(Huber(kappa), huber_slope(kappa), dirty, law)
+        least = risk(Huber(kappa), dirty, law, best)
+        for h in np.vstack([best, p @ codes + rng.normal(size=(10, 2))]):
+            over = np.maximum(np.linalg.norm(codes - h, axis=1) - kappa, 0.0)
+            surplus = max(risk(Huber(kappa), dirty, law, h) - least, 0.0)
+            bound = (np.sqrt(2 * surplus) + share * kappa) / (1 - share) + p @ over
+            assert np.linalg.norm(h - p @ codes) <= bound + 1e-6
+    norms = np.abs(rng.normal(size=4001))
+    kappas = np.linspace(0.01, 4, 2000)
+    bounds = [share * k / (1 - share) + np.mean(np.maximum(norms - k, 0)) for k in kappas]
+    all_norms = np.append(norms, np.full(round(4001 * share / (1 - share)), 50.0))
+    assert kappas[np.argmin(bounds)] == pytest.approx(np.quantile(all_norms, 1 - 2 * share), abs=5e-3)
