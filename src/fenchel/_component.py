@@ -1,6 +1,7 @@
 """Base class of all pluggable components: losses, kernels, operators, representations, solvers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import isabstract, signature
 from types import ModuleType
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from fenchel._array import Outputs, host, is_array
 from fenchel._check import Interval, Options, check_parameters, not_times, unmasked
 
-__all__ = ["Component", "ShortReprMixin", "all_or_nothing", "from_name", "parts_of", "state_of"]
+__all__ = ["Component", "ShortReprMixin", "all_or_nothing", "from_name", "parts_of", "state_of", "undone_on_failure"]
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -63,23 +64,31 @@ class Component(ShortReprMixin, BaseEstimator):
         return [cls()]
 
 
+@contextmanager
+def undone_on_failure(estimator: object) -> Iterator[None]:
+    """Leave an estimator as it was if the statements of a ``with`` block are interrupted or fail."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
+
+
 def all_or_nothing(fit: Callable[Concatenate[E, P], E]) -> Callable[Concatenate[E, P], E]:
     """Decorate ``fit`` so that it changes the estimator only on success.
 
-    The fit runs on a copy of the estimator. If it is interrupted or fails, the estimator is left unchanged. In masked
-    arrays, masked entries become NaN; outputs that are times are refused.
+    In masked arrays, masked entries become NaN; outputs that are times are refused.
     """
     names = list(signature(fit).parameters)[1:]
 
     @wraps(fit)
     def fit_whole(self: E, /, *args: P.args, **kwargs: P.kwargs) -> E:
-        trial = object.__new__(type(self))
-        trial.__dict__.update(self.__dict__)
         plain: Callable[..., E] = fit
         given = [_plain(value, name) for name, value in zip(names, args, strict=False)]
-        plain(trial, *given, *args[len(given) :], **{name: _plain(value, name) for name, value in kwargs.items()})
-        self.__dict__ = trial.__dict__
-        return self
+        named = {name: _plain(value, name) for name, value in kwargs.items()}
+        with undone_on_failure(self):
+            return plain(self, *given, *args[len(given) :], **named)
 
     return fit_whole
 

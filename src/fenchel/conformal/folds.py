@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
@@ -72,6 +73,18 @@ class Trainer:
     def ranks(self) -> np.ndarray:
         """Ranks of the samples by what they contain."""
         return ranks_of(self.estimator, self.X, self.y)
+
+    def check_method(self, method: str) -> None:
+        """Raise if the models that "cv+" or "jackknife+" needs cannot be fitted."""
+        if method == "jackknife+" and self.replicates is not None:
+            raise ValueError(
+                "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
+                "cv=LeaveOneGroupOut() for one fold for each label."
+            )
+        if method == "cv+" and hasattr(self.estimator, "predict_interval"):
+            raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
+        if method == "cv+" and get_tags(self.estimator).input_tags.pairwise:
+            raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
 
     def fit_on(self, index: np.ndarray) -> Any:
         """Return the regressor fitted on the selected samples."""

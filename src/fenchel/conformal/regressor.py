@@ -349,11 +349,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
     def _fit_held_out(self, trainer: Trainer, given: Given) -> Self:
         """Calibrate each sample by a model fitted without it."""
         X, everyone = given.X, np.arange(length(given.X))
-        if self.method == "jackknife+" and given.replicates is not None:
-            raise ValueError(
-                "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
-                "cv=LeaveOneGroupOut() for one fold for each label."
-            )
+        trainer.check_method(self.method)
         folds = [] if self.method == "jackknife+" else trainer.folds(everyone, self.cv, self.random_state)
         with part(1 / (1 + len(folds)) if folds else _FIT):
             self.estimator_ = trainer.fit_on(everyone)
@@ -361,10 +357,6 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         if self.method == "jackknife+":
             models = left_out_models(self.estimator_, X, given.y, trainer.weights)
         else:
-            if self._has_intervals:
-                raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
-            if get_tags(self.estimator_).input_tags.pairwise:
-                raise ValueError("method='cv+' needs inputs, not their Gram matrix. Use method='split'.")
             models = trainer.fit_folds(everyone, folds)
         residuals = models.residuals
         widths, ratios = constant(residuals), np.ones((1, 1))

@@ -26,7 +26,6 @@ from fenchel.model.levels import LevelCodec
 from fenchel.model.machine import Fitted, spec_of, task_of
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
-from fenchel.resample.held_out import held_out
 from fenchel.search.choice import distinct, is_auto, trial_table
 from fenchel.search.path import path
 from fenchel.search.race import race_share, search_kernel
@@ -314,13 +313,12 @@ def _searched_rest(search: Search, training_set: TrainingSet) -> SearchResult:
     scale = scale / np.average(scale, axis=0, weights=training_set.sample.counts)
     targets = host(codec.decode(rows))
 
-    def errors(losses: list[Loss]) -> Iterator[PairErrors]:
-        for pair in held_out(training_set.ridge, losses, search.lams, folds, search.tol):
-            residuals = scale * (targets - host(codec.decode(as_like(pair.predictions, rows))))
-            found = pinball(residuals, codec.levels, codec.weights)
-            yield PairErrors(pair.loss, pair.lam, np.sum(found, axis=1), pair.gap)
+    def measure(predictions: np.ndarray) -> np.ndarray:
+        residuals = scale * (targets - host(codec.decode(as_like(predictions, rows))))
+        return np.sum(pinball(residuals, codec.levels, codec.weights), axis=1)
 
-    return replace(search.collect(training_set, folds, errors), is_cautious=True)
+    result = replace(search, cv=folds, is_open=False)(training_set, folds, measure)
+    return replace(result, is_cautious=True)
 
 
 def _rows(sample: Sample, rows: np.ndarray, columns: np.ndarray) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, namespace
-from fenchel._component import all_or_nothing
+from fenchel._component import undone_on_failure
 from fenchel._progress import tracked
 from fenchel.approximations import Approximation
 from fenchel.chunks.fit import fit_chunks
@@ -223,7 +223,6 @@ class OperatorKernelRegressor(VectorRegressor):
         self.certificate = certificate
 
     @tracked
-    @all_or_nothing
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit the model.
 
@@ -243,7 +242,8 @@ class OperatorKernelRegressor(VectorRegressor):
             The fitted model.
         """
         if is_chunked(X):
-            return fit_chunks(self, self._task(), self._spec(), X, y, sample_weight)
+            with undone_on_failure(self):
+                return fit_chunks(self, self._task(), self._spec(), X, y, sample_weight)
         return self._learned(X, y, sample_weight)
 
     def _task(self, **form: Any) -> Vectors:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs
-from fenchel._component import all_or_nothing
+from fenchel._component import undone_on_failure
 from fenchel._progress import part
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
@@ -123,10 +123,8 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     def _task(self, **form: Any) -> Any:
         return task_of(self._machine(), **form)
 
-    @all_or_nothing
     def _choose(
         self,
-        /,
         X: Outputs,
         y: Outputs,
         sample_weight: Array | None = None,
@@ -134,15 +132,16 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         **form: Any,
     ) -> Self:
         """Choose kernel, loss and lam, and fit on the whole sample."""
-        scoring, found = Scoring.of(self), self._prepared(X, y, sample_weight, groups, **form)
-        training_set, search = found.training_set, found.search
-        folds = search.folds(training_set)
-        measure = squared_distance(training_set, search.ceiling)
-        if scoring is not None:
-            measure = scored(training_set, scoring, folds)
-        with part(grid_share()):
-            result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-        return self._fit_best(found.machine, training_set, result, found.choice)
+        with undone_on_failure(self):
+            scoring, found = Scoring.of(self), self._prepared(X, y, sample_weight, groups, **form)
+            training_set, search = found.training_set, found.search
+            folds = search.folds(training_set)
+            measure = squared_distance(training_set, search.ceiling)
+            if scoring is not None:
+                measure = scored(training_set, scoring, folds)
+            with part(grid_share()):
+                result = search(training_set, folds, measure, settings=f"{scoring or ''}")
+            return self._fit_best(found.machine, training_set, result, found.choice)
 
     def _prepared(
         self, X: Outputs, y: Outputs, sample_weight: Array | None, groups: ArrayLike | None, **form: Any

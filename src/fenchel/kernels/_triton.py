@@ -13,7 +13,7 @@ from triton.language.extra import libdevice
 __all__: list[str] = []
 
 
-_LOG2_E = tl.constexpr(1 / math.log(2))
+_LOG2_E = tl.constexpr(1 / math.log(2))  # from e^t to 2^f
 _SHIFT = tl.constexpr(1.5 * 2.0**52)  # added to t, it leaves the nearest integer in the last bits
 _SERIES = tl.constexpr(tuple(math.log(2) ** k / math.factorial(k) for k in range(12)))  # of 2^f, |f| <= 1/2
 

@@ -135,6 +135,7 @@ def _product_of(pair: _Pair, tiles: _Tiles) -> Product:
     return _by_squares(left, right, profile, tiles)
 
 
+# numbers by which the programs on the device know the kernels
 _PROFILES = {"gaussian": 0, "matern32": 1, "matern52": 2, "exponential": 3, "laplacian": 4}
 
 

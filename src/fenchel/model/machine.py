@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Array, Inputs, Outputs
-from fenchel._component import all_or_nothing
+from fenchel._component import undone_on_failure
 from fenchel._progress import CallbacksMixin
 from fenchel.approximations import Approximation
 from fenchel.data.frames import FramesOutMixin
@@ -129,11 +129,11 @@ class KernelMachine(FramesOutMixin, DualEstimator, ABC):
         """Return the parameters of one pair of a grid."""
         return {self.loss_argument: clone(loss), "lam": lam}
 
-    @all_or_nothing
-    def _learned(self, /, X: Inputs, y: Outputs, sample_weight: Array | None = None, **form: Any) -> Self:
+    def _learned(self, X: Inputs, y: Outputs, sample_weight: Array | None = None, **form: Any) -> Self:
         """Fit, with the names of X that scikit-learn writes on its way."""
         task, spec = self._task(**form), self._spec()
-        return self._kept(learn(task, task.sample(self, X, y, sample_weight), spec))
+        with undone_on_failure(self):
+            return self._kept(learn(task, task.sample(self, X, y, sample_weight), spec))
 
     def _kept(self, fit: Fit) -> Self:
         """Keep what remains of a fit."""

@@ -16,16 +16,15 @@ from fenchel.data.frames import index_from, index_of, plain_index
 from fenchel.data.functional import as_curves
 from fenchel.outliers.drawings import draw_curves, draw_scores
 from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
-from fenchel.outliers.sample_facts import duals_of, index_of_sample, output_names
+from fenchel.outliers.sample_facts import check_count, check_observed, duals_of, index_of_sample, output_names
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
 from fenchel.resample.folds import label_codes
 from fenchel.resample.residuals import Residuals
 
-__all__ = ["FEWEST", "OutlierReport"]
+__all__ = ["OutlierReport"]
 
-FEWEST = 10  # samples; fewer do not tell what the bulk is
 _SHOWN = 5  # rows of the text representation
 _MOST_NAMES = 5  # of outputs of one sample
 _FDR = Interval(0, 1)
@@ -156,7 +155,7 @@ class OutlierReport:
             check_parameter("OutlierReport.of", "cv", cv, Interval(2, np.inf, "left", integer=True))
         if length(X) != length(y):
             raise ValueError(f"X and y must have the same number of samples. Got {length(X)} and {length(y)}.")
-        _check_count(length(y))
+        check_count(length(y))
         is_fitted = np.ones(length(y), dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
         if is_fitted.shape != (length(y),):
             raise ValueError(f"fitted must be a mask of {length(y)} samples. Got shape {is_fitted.shape}.")
@@ -167,7 +166,7 @@ class OutlierReport:
             )
         codes = label_codes(groups, length(y), "groups")
         residuals = residuals_of(model, X, y, cv, is_fitted, codes)
-        _check_observed(residuals)
+        check_observed(residuals)
         sizes = Sizes.of(model, X, residuals, codes)
         report = cls.of_residuals(residuals, False, None if sizes is None else sizes.held_out)
         names = output_names(y, report.residuals, report.grid)
@@ -201,7 +200,7 @@ class OutlierReport:
     def of_residuals(cls, residuals: Residuals, is_marginal: bool, sizes: np.ndarray | None = None) -> "OutlierReport":
         """Rank rows of residuals relative to expected sizes; ``is_marginal`` makes small and smooth rows outlying."""
         n = len(residuals.values)
-        _check_count(n)
+        check_count(n)
         shape = residuals.shape or (1,)
         form = Form(shape, residuals.grid is not None, is_marginal)
         expected = np.ones(n) if sizes is None else sizes
@@ -218,7 +217,7 @@ class OutlierReport:
         if self.model is None:
             raise ValueError("A report of curves alone has no model for new samples. Use OutlierReport.of.")
         residuals = Residuals.of(self.model, X, y)
-        _check_observed(residuals)
+        check_observed(residuals)
         expected = np.ones(length(X)) if self.sizes is None else self.sizes.at(X)
         outlyingness = self.outlyingness.of_new(residuals.filled() / expected[:, None])
         scores = np.max(outlyingness.deviates, axis=1)
@@ -396,17 +395,3 @@ class OutlierReport:
             for row in table[:_SHOWN]
         ]
         return "\n".join([*lines, "  ..."] if len(self) > _SHOWN else lines)
-
-
-def _check_count(n: int) -> None:
-    if n < FEWEST:
-        raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
-
-
-def _check_observed(residuals: Residuals) -> None:
-    empty = np.flatnonzero(np.isnan(residuals.values).all(axis=1))
-    if len(empty):
-        raise ValueError(
-            f"Samples without outputs cannot be ranked. y is NaN in {len(empty)} of {len(residuals.values)}, the first "
-            f"at index {empty[0]}. Drop them."
-        )

@@ -1,12 +1,15 @@
-"""What is known of the samples of a report beside their residuals: index, names of outputs, dual variables."""
+"""What is known of the samples of a report: index, names of outputs, dual variables, and whether they suffice."""
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel._array import Inputs, Outputs, host
 from fenchel.data.frames import column_names, index_of
+from fenchel.resample.residuals import Residuals
 
-__all__: list[str] = []
+__all__ = ["FEWEST"]
+
+FEWEST = 10  # samples; fewer do not tell what the bulk is
 
 
 def index_of_sample(X: Inputs, y: Outputs) -> object:
@@ -36,3 +39,19 @@ def duals_of(model: BaseEstimator, is_fitted: np.ndarray) -> tuple[np.ndarray | 
         return norms, None
     saturation[is_fitted] = host(scores)
     return norms, saturation
+
+
+def check_count(n: int) -> None:
+    """Raise if there are too few samples."""
+    if n < FEWEST:
+        raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
+
+
+def check_observed(residuals: Residuals) -> None:
+    """Raise if a sample has no output."""
+    empty = np.flatnonzero(np.isnan(residuals.values).all(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"Samples without outputs cannot be ranked. y is NaN in {len(empty)} of {len(residuals.values)}, the first "
+            f"at index {empty[0]}. Drop them."
+        )

@@ -6,7 +6,8 @@ import numpy as np
 
 from fenchel.app.tables import TableRegressor
 from fenchel.outliers.held_out_residuals import are_training_inputs
-from fenchel.outliers.report import FEWEST, OutlierReport
+from fenchel.outliers.report import OutlierReport
+from fenchel.outliers.sample_facts import FEWEST
 
 __all__ = ["outliers_of_table"]
 
