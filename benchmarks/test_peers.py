@@ -11,9 +11,13 @@ CASES = [
     (Spec("vector", "eps-ridge", 500, 100, 1e-6, 0.5), ("celer mtl_path", "sklearn MultiTaskLasso")),
     (Spec("vector", "eps-ridge", 500, 14, 1e-3, 0.05), ("celer mtl_path", "sklearn MultiTaskLasso")),
     (Spec("vector", "eps-ridge", 200, 14, 1e-4, 0.5), ("celer mtl_path", "sklearn MultiTaskLasso")),
-    (Spec("vector", "eps-svr", 500, 1, 1e-3, 0.5), ("sklearn SVR",)),
-    (Spec("vector", "eps-svr", 1000, 1, 1e-3, 0.5), ("sklearn SVR",)),
     (Spec("vector", "eps-svr", 500, 1, 1e-5, 0.5), ("sklearn SVR",)),
+]
+CASES += [
+    (Spec("vector", "eps-svr", n, 1, lam, share), ("sklearn SVR",))
+    for n in (500, 1000)
+    for lam in (1e-2, 1e-3)
+    for share in (0.1, 0.5, 0.9)
 ]
 if FULL:
     CASES += [

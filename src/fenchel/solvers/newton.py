@@ -21,7 +21,7 @@ __all__ = ["RowNewton"]
 _STEP = 1e-6  # relative step of the finite difference for the radial slope
 _MOST_STORED = 4000  # largest number of samples for which the Gram matrix of a thin kernel is formed
 _MOST_GROUPS = 32  # largest number of distinct eigenvalues of the operator
-_MOVING = 13.0  # steps if the proximal term must move (at L = 48, 4.8e3, 4.8e5: 7 to 27, 16 to 30, 18 to 48)
+_MOVING = 13.0  # steps if the proximal term must move (at L = 48, 4.8e3, 4.8e5: 7 to 28, 11 to 30, 18 to 48)
 _FREE = 0.15  # share of the duals outside the zone that are not at their bound (one output, lam 1e-2 to 1e-4: to .2)
 _FLAT = 1e-14  # rows with slopes below this do not move
 
@@ -112,14 +112,17 @@ class RowNewton(SmoothedNewton):
         return None
 
     def cost(self, problem: DualProblem, known: Known | None = None) -> Cost:
-        """Return the cost of a few factorisations of the size of the active set, estimated from the zero model."""
+        """Return the cost of a few factorisations of the size of the active set, estimated from the zero model.
+
+        A loss without curvature takes more steps if more samples are active.
+        """
         known = known or Known.of(problem)
         _, p, _ = known.sizes
         n_steps = self._steps * (1 + known.norm) ** (1 / 6)
         if problem.curvature == 0:
-            n_steps = _MOVING * (1 + known.norm) ** (1 / 12)
+            n_steps = _MOVING * (1 + known.norm) ** (1 / 12) * (1 + known.shares.outside) / 2
         share = known.shares.outside if problem.loss.sparse else 1.0
-        others = 2.5 * known.product + (220 if p == 1 else 300) * CALL
+        others = 2.5 * known.product + (130 if p == 1 else 200) * CALL
         return Cost(150 * CALL, self._systems(problem, known, share) + others, n_steps)
 
     def _systems(self, problem: DualProblem, known: Known, share: float) -> float:
