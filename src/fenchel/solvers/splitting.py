@@ -26,7 +26,8 @@ __all__ = ["DouglasRachford"]
 
 _STEPS = 6.0  # times (1 + L)^power (to a gap of 1e-9, at 5, 450, 4500, 4.5e5: 5-10, 15-30, 25-55, 45-125)
 _POWER = 1 / 6  # one output, or an insensitive zone
-_LOW_POWER = 1 / 8  # at L = 46, 4.6e3, 4.6e5, 4.6e7: Huber 10, 30, 40, 45 steps (p = 5), 5, 15, 20, 30 (p = n)
+_LOW_POWER = 1 / 8  # several outputs (at L = 46, 4.6e3, 4.6e5, 4.6e7: Huber 10, 30, 40, 45 steps for p = 5)
+_FLAT_POWER = 1 / 10  # no curvature (40, 100, 200, 150 steps for p = 5, 15 to 30 for p = n)
 _SPARSE_PATIENCE = 500  # iterations
 _PATIENCE = 400  # certificates, a tenth of that in float32
 
@@ -147,8 +148,8 @@ class DouglasRachford(IterativeSolver[State]):
         """Return the cost of a factorisation, unless the eigenbasis is available, and of a few dozen steps."""
         known = known or Known.of(problem)
         n, p, width = known.sizes
-        power = _POWER if problem.curvature > 0 and (problem.loss.sparse or p == 1) else _LOW_POWER
-        n_steps = _STEPS * (1 + known.norm) ** power * known.flatness / (1 + min(p / n, 1.0) / 2)
+        power = _FLAT_POWER if problem.curvature == 0 else _POWER if problem.loss.sparse or p == 1 else _LOW_POWER
+        n_steps = _STEPS * (1 + known.norm) ** power * known.flatness / (1 + min(p / n, 1.0) / 2)  # n = p: two thirds
         if problem.curvature > 0 and not problem.loss.sparse and known.shares.at_bound == 0:
             n_steps = 1.0  # the loss acts like the square loss, whose solution is the start
         cube, products = n * width**2 / FLOPS, 1.4  # including a certificate and its two points in every fifth step
