@@ -29,6 +29,7 @@ from fenchel.task_losses import (
     RankLoss,
     SphereDiffusion,
     SphereGeodesic,
+    TorusDiffusion,
     ZeroOne,
 )
 
@@ -93,6 +94,7 @@ def test_normalised_kernels():
     similar(Hellinger(), histograms, 2.0)
     similar(ChiSquare(), histograms, 2.0)
     similar(CircleDiffusion(0.2), rng.uniform(-3, 3, 25), 1.0)
+    similar(TorusDiffusion(0.2), rng.uniform(-3, 3, (25, 2)), 1.0)
     directions = rng.normal(size=(25, 3))
     similar(SphereDiffusion(0.2), directions / np.linalg.norm(directions, axis=1, keepdims=True), 1.0)
     found = KernelInduced(Gaussian(0.5)).embedding(directions)
