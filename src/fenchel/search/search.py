@@ -16,7 +16,6 @@ from sklearn.model_selection import GroupKFold, check_cv
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._progress import Work, here, part
-from fenchel._statistics import weighted_median
 from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
 from fenchel.losses import Loss, Square
 from fenchel.model.fit import solve
@@ -26,6 +25,7 @@ from fenchel.model.training_set import TrainingSet, check_loss
 from fenchel.problem.dual_problem import arithmetic
 from fenchel.resample.folds import whole_folds
 from fenchel.resample.held_out import HeldOut, held_out, nearly_held_out
+from fenchel.search.aggregates import AGGREGATES
 from fenchel.search.checkpoint import Checkpoint, search_key
 from fenchel.search.choice import KernelChoice
 from fenchel.search.interruption import keeps_best_pair, warn_interrupted
@@ -46,7 +46,6 @@ _FLAT = 1e-3  # relative difference of two errors that is ignored
 _MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
 _A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
 _GIVEN = 0.9  # share of the given grid in a search that may extend it
-_TRIM = 0.2  # fraction of the largest errors that a trimmed mean drops
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class Search:
     def of(cls, estimator: BaseEstimator, losses: Sequence[Loss | str], groups: ArrayLike | None = None) -> "Search":
         """Return the search defined by the parameters of an estimator."""
         name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
-        check_parameter(name, "aggregate", estimator.aggregate, Options((*_AGGREGATES, "auto")))
+        check_parameter(name, "aggregate", estimator.aggregate, Options((*AGGREGATES, "auto")))
         checked, lams = as_losses(losses), np.logspace(-6, 0, 13) if estimator.lams is None else estimator.lams
         aggregate = "mean" if estimator.aggregate == "auto" else estimator.aggregate
         optional = {key: parameters[key] for key in ("n_jobs", "checkpoint") if key in parameters}
@@ -320,7 +319,7 @@ class Search:
             with np.errstate(all="ignore"), work.entered():  # threads have their own state
                 for done, pair in enumerate(errors([self.losses[i] for i in places]), 1):
                     means = [np.average(pair.errors[fold], weights=weights[fold]) for fold in folds]
-                    score = _AGGREGATES[self.aggregate](pair.errors, weights, np.array(means))
+                    score = AGGREGATES[self.aggregate](pair.errors, weights, np.array(means))
                     store.record(places[pair.loss], pair.lam, means, pair.gap, score)
                     store.save(places[pair.loss])
                     work.reach(done / (len(places) * len(self.lams)))
@@ -383,26 +382,3 @@ def warn_gaps(gaps: np.ndarray, tol: float) -> None:
 def _with_infinity(errors: np.ndarray) -> np.ndarray:
     """Return errors with infinity for pairs that are not known."""
     return np.where(np.isnan(errors), np.inf, errors)
-
-
-def _trimmed_mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted mean of the smallest four fifths of the values, ignoring NaN."""
-    ordered, mass = _ordered(values, weights)
-    below = np.clip(mass, None, (1 - _TRIM) * mass[-1])
-    return float(np.average(ordered, weights=np.diff(below, prepend=0.0)))
-
-
-def _ordered(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted values without NaN, and their cumulative weights."""
-    seen = ~np.isnan(values)
-    order = np.argsort(values[seen], kind="stable")
-    return values[seen][order], np.cumsum(weights[seen][order])
-
-
-# functions of the held-out errors, the sample weights, and the mean errors of the folds
-_AGGREGATES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
-    "mean": lambda errors, weights, folds: float(np.mean(folds)),
-    "median": lambda errors, weights, folds: float(weighted_median(errors, weights)),
-    "trimmed_mean": lambda errors, weights, folds: _trimmed_mean(errors, weights),
-    "fold_median": lambda errors, weights, folds: float(np.median(folds)),
-}

@@ -339,9 +339,6 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         left_out = self._left_out(table, self.input_names_, self._targets(table))
         return [*left_out.notes(), *self.input_notes(table.take(np.flatnonzero(left_out.kept)))]
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "estimator_" in vars(self)
-
     def _fitted(
         self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
     ) -> tuple[BaseEstimator, ConformalRegressor | None]:
