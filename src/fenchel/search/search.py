@@ -343,7 +343,9 @@ class Search:
         if not is_whole:
             warn_interrupted(store.n_done, store.gaps.size)
         warn_gaps(store.gaps if is_whole else store.gaps[~np.isnan(store.gaps)], self.tol)
-        return SearchResult(self.losses, self.lams, store.scores, store.errors, store.gaps, is_whole=is_whole)
+        # threads of an interrupted search may still write
+        scores, errors_of_folds, gaps = (values.copy() for values in (store.scores, store.errors, store.gaps))
+        return SearchResult(self.losses, self.lams, scores, errors_of_folds, gaps, is_whole=is_whole)
 
 
 def grid_share(n_after: int = 0) -> float:
