@@ -10,7 +10,7 @@ from fenchel import kernels as k
 from fenchel import losses as l
 from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
 from tests.fuzz.data import Sample, chance, pick, sample
-from tests.fuzz.harder import harden
+from tests.fuzz.harder import harden, widen
 
 _SEED = 21
 _BASELINES = ("pgd", "apgd", "bcd")
@@ -35,10 +35,12 @@ class Case:
 
 
 def case(number):
-    """Return the case of a number, the same one every time; every second one has draws of a second stream too."""
+    """Return the case of a number, the same one every time; three of four have draws of a second or a third stream."""
     drawn = first_stream(number)
     if number % 2:
         harden(np.random.default_rng([_SEED + 1, number]), drawn)
+    elif number % 4 == 2:
+        widen(np.random.default_rng([_SEED + 2, number]), drawn)
     return drawn
 
 

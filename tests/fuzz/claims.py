@@ -81,11 +81,12 @@ def claim(model, X, y, sample_weight):
     if found is None:
         return None
     found.is_exact = getattr(model, "approximation", None) is None
+    has_others = not np.all(found.weights > 0)  # with other rows BLAS adds in another order
     found = _cut(found, found.weights > 0)
     if str(getattr(X, "dtype", "")) == "float32" and _is_far_from_zero(X):
         found.gram = found.gram if found.is_exact else None
         found.is_exact = False  # distances in float32 hold no digit of those in float64
-    if name in ("FunctionalRegressor", "QuantileFunctionRegressor", "CostSensitiveClassifier"):
+    if name in ("FunctionalRegressor", "QuantileFunctionRegressor", "CostSensitiveClassifier") or has_others:
         found.rounding = _rounding(found, model)
     return found
 
@@ -97,7 +98,7 @@ def _is_far_from_zero(X):
 
 def _rounding(found, model):
     """Return what round-off may change in K a / (lam n), zero where the kernel is not known."""
-    if found.gram is None or found.operator is None:
+    if found.gram is None:
         return 0.0
     eps = float(np.finfo(np.asarray(model.dual_coef_).dtype).eps)
     return eps * len(found.duals) * found.expansion()[1]
@@ -152,7 +153,7 @@ def _vectors(model, X, y, weights):
         gram = gram if seen.all() else None  # the covariance of pairs that were observed together is not told
     elif model.operator is not None:
         operator = numbers(model.operator.matrix)
-    rows = (np.nan_to_num(Y), H, A, seen.astype(np.float64))
+    rows = (np.nan_to_num(Y), np.where(seen, H, 0.0), A, seen.astype(np.float64))
     spread = np.nan_to_num(origin) + size
     return Claim(*rows, weights, _lam(model), model.loss_, spread, gram, operator, origin=np.nan_to_num(origin))
 
@@ -163,7 +164,7 @@ def _curves(model, X, y, weights):
     grid, Y = _on_grid(y)
     H, A = numbers(model.predict(X)), numbers(model.dual_coef_)
     assert np.array_equal(model.grid_, grid)
-    w = _trapezoid(grid)
+    w = _quadrature(model.representation_, grid)
     origin, size = np.abs(np.nan_to_num(Y)), np.abs(H)
     if model.center_ is not None:
         center = np.asarray(model.center_(grid)).reshape(1, -1)
@@ -191,6 +192,13 @@ def _on_grid(y):
     for row, (points, values) in zip(Y, y, strict=True):
         row[np.searchsorted(grid, points)] = values
     return grid, Y
+
+
+def _quadrature(representation, grid):
+    """Return the weights of the points of a grid."""
+    w, kind = _trapezoid(grid), representation.get_params().get("quadrature", "trapezoid")
+    each = np.full(len(w), 1 / len(w))
+    return {"trapezoid": w, "mean": w / w.sum(), "average": each, "monte_carlo": w.sum() * each}[kind]
 
 
 def _trapezoid(grid):

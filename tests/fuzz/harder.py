@@ -1,11 +1,12 @@
-"""A second stream of draws, on top of a case of the first: weights, dtypes, masks, own points, certificates."""
+"""Streams of draws on top of a case of the first: weights, dtypes, masks, own points, certificates; gaps, features."""
 
 import re
 
 import numpy as np
 
 import fenchel
-from fenchel.approximations import Nystrom
+from fenchel.approximations import Nystrom, PSparsified, RandomFeatures
+from fenchel.representations import Spline
 from tests.fuzz.data import chance, dense, pick, scale, table
 
 _MASKED = 1e6  # what lies under a mask
@@ -44,6 +45,24 @@ def harden(rng, case):
     elif not is_faulty and chance(rng, 0.15):
         mask(rng, data, re.search("Functional|Field|OperatorKernel", repr(case.estimator)))
     case.may_refuse = [*data.faults, *(each for each in case.may_refuse if each not in data.faults)]
+
+
+def widen(rng, case):
+    """Add gaps in vectors, approximations of weights and codes, or other quadratures to a case."""
+    data, estimator = case.data, case.estimator
+    name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+    if name.startswith("OperatorKernelRegressor") and not case.may_refuse and data.y is not None:
+        Y = np.array(dense(data.y), dtype=np.float64)
+        holes = rng.random(Y.shape) < pick(rng, 0.1, 0.5)
+        data.y = np.where(holes, np.nan, Y)
+        data.words.append(f"y: {holes.sum()} gaps")
+        data.faults.append("gaps in y")  # which may leave a column, or a fold, without any value
+        case.may_refuse = ["gaps in y"]
+    elif name in ("LossTrickPredictor", "KernelAutoencoder"):
+        some = (Nystrom(4), RandomFeatures(6, random_state=0), PSparsified(4, random_state=0))
+        estimator.set_params(approximation=pick(rng, *some))
+    elif name.startswith("FunctionalRegressor") and parameters["representation"] == "spline":
+        estimator.set_params(representation=Spline(pick(rng, "average", "mean", "monte_carlo")))
 
 
 def wrapped(rng, estimator):
