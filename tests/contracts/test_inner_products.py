@@ -72,6 +72,7 @@ def test_any_function_and_any_elements(f, form, weighted):
 @pytest.mark.parametrize("f", [Hinge(), SquaredHinge(), FarFrom()])
 def test_contract(f):
     check_loss(InnerProduct(f))
+    check_loss(InnerProduct(f, np.tanh))
 
 
 def test_conjugates_are_suprema():

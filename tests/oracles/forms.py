@@ -94,8 +94,7 @@ def max_margin(loss, residuals, targets):
 
 @form(losses.InnerProduct)
 def inner_product(loss, residuals, targets):
-    elements = targets if loss.directions is None else np.tanh(targets)
-    margins = [cp.pos(1 - elements[i] @ (targets - residuals)[i, :]) for i in range(residuals.shape[0])]
+    margins = [cp.pos(1 - targets[i] @ (targets - residuals)[i, :]) for i in range(residuals.shape[0])]
     return ([cp.square(margin) / 2 for margin in margins] if loss.f else margins), []
 
 

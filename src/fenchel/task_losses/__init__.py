@@ -1,6 +1,7 @@
 """Task losses of the loss trick, which define the cost of a prediction and its decoder."""
 
 from fenchel.task_losses import (
+    algebra,
     circle,
     embedding,
     finite,
@@ -16,6 +17,7 @@ from fenchel.task_losses import (
     task_loss,
     torus,
 )
+from fenchel.task_losses.algebra import *  # noqa: F403
 from fenchel.task_losses.circle import *  # noqa: F403
 from fenchel.task_losses.embedding import *  # noqa: F403
 from fenchel.task_losses.finite import *  # noqa: F403
@@ -33,6 +35,7 @@ from fenchel.task_losses.torus import *  # noqa: F403
 
 __all__ = [
     *task_loss.__all__,
+    *algebra.__all__,
     *circle.__all__,
     *embedding.__all__,
     *finite.__all__,

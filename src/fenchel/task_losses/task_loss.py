@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
@@ -23,11 +24,27 @@ _TYPICAL = 8  # number of candidates from which the size of the losses is estima
 class TaskLoss(Component, ABC):
     r"""Cost :math:`\Delta(y, z)` of predicting y when z is true.
 
-    A new loss implements ``matrix``; the rest has defaults. Calling a task loss with true and predicted outputs returns
-    the loss of each sample, so it is also a valid ``task_loss`` of ``StructuredPredictorCV``.
+    A new loss implements ``matrix``; the rest has defaults. ``first + second``, ``2.0 * loss`` and ``first * second``
+    are losses. Calling a task loss with true and predicted outputs returns the loss of each sample, so it is also a
+    valid ``task_loss`` of ``StructuredPredictorCV``.
     """
 
     _together: ClassVar[int] = 16  # samples per matrix whose diagonal a call computes; 1 if pairs are expensive
+
+    _sum: ClassVar[Callable[..., "TaskLoss"]]  # set in algebra.py, whose classes derive from this one
+    _product: ClassVar[Callable[..., "TaskLoss"]]
+
+    def __add__(self, other: object) -> "TaskLoss":
+        """Return the sum of two losses."""
+        return type(self)._sum([self, other]) if isinstance(other, TaskLoss) else NotImplemented
+
+    def __mul__(self, other: object) -> "TaskLoss":
+        """Return the product with another loss, or a multiple."""
+        if isinstance(other, TaskLoss):
+            return type(self)._product([self, other])
+        return type(self)._sum([self], [float(other)]) if isinstance(other, Real) else NotImplemented
+
+    __rmul__ = __mul__
 
     @abstractmethod
     def matrix(self, Y: Outputs, Z: Outputs) -> np.ndarray:

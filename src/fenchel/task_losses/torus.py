@@ -74,7 +74,7 @@ class TorusDiffusion(TaskLoss):
     --------
     >>> from fenchel.task_losses import TorusDiffusion
     >>> TorusDiffusion(0.1)([[0.1, 3.0]], [[0.3, -3.0]]).round(4)
-    array([0.2596])
+    array([0.2595])
     """
 
     manifold = Torus()
