@@ -3,8 +3,30 @@
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-__all__ = ["distinct_rows", "repeats_of", "weight_unit", "weighted_median", "weighted_quantile"]
+__all__ = ["ROUND_OFF", "distinct_rows", "ranked", "repeats_of", "weight_unit", "weighted_median", "weighted_quantile"]
+
+# Relative difference of two errors that is attributed to round-off: that of an eigenbasis whose eigenvalues reach down
+# to the root of the precision. Errors of distinct models differ by their sampling error, which is larger by far.
+ROUND_OFF = math.sqrt(float(np.finfo(np.float64).eps))
+
+
+def ranked(errors: ArrayLike) -> np.ndarray:
+    """Return the places of errors, the smallest first; those that agree to round-off keep their order, NaN is last.
+
+    Which of two equal candidates is chosen then depends neither on units nor on the order of the samples. Errors below
+    the precision of their median are equal, too: they are the round-off of a perfect fit.
+    """
+    values = np.asarray(errors, dtype=np.float64).ravel()
+    values = np.where(np.isnan(values), np.inf, values)
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return np.arange(len(values))
+    least = float(np.min(known))
+    unit = ROUND_OFF * (abs(least) + ROUND_OFF * abs(float(np.median(known)))) or 1.0
+    with np.errstate(over="ignore"):
+        return np.argsort(np.floor((values - least) / unit + 0.5), kind="stable")
 
 
 def weight_unit(weights: np.ndarray) -> float:

@@ -53,7 +53,7 @@ def test_the_round_of_the_least_held_out_error_is_kept_and_every_fit_is_certifie
 
 
 def test_units_of_columns_do_not_matter():
-    (X, Y), units = sample(60), 10 ** np.array([-3.0, 2.0, 0.0, 3.0, 1.0, -1.0])
+    (X, Y), units = sample(100), 10 ** np.array([-3.0, 2.0, 0.0, 3.0, 1.0, -1.0])
     one, other = (LearnedMetricRegressor(FAST, max_rounds=1).fit(X * factor, Y) for factor in (1.0, units))
     assert one.best_round_ == 1
     assert_allclose(other.predict(X * units), one.predict(X), rtol=0, atol=1e-5 * np.std(Y))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import Array, Outputs, host
 from fenchel._progress import Progress, part, tracked
+from fenchel._statistics import ranked
 from fenchel.approximations import Approximation
 from fenchel.estimators.functional import CurveRegressor, FunctionalRegressor
 from fenchel.estimators.search_machine import PairSearchMachine
@@ -215,7 +216,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         if not shares:
             return training_set, search
         _warn_of_points(training_set)
-        trials = list[tuple[float, int, TrainingSet, SearchResult]]()
+        trials = list[tuple[TrainingSet, SearchResult]]()
         shared = training_set.remembered()
         for k, share in enumerate(shares):
             kernel = Laplacian(1 / (share * float(np.ptp(codec.grid))))
@@ -224,10 +225,11 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
             with part(grid_share(len(shares) - k)):  # the search over losses and lam is another one
                 result = pilot(cleaned, search.folds(cleaned), squared_distance(cleaned))
             _LOG.info(f"FunctionalRegressorCV: output kernel {len(trials) + 1} of {len(_SHARES)}, {kernel!r}")
-            trials.append((result.least, len(trials), candidate, result))
+            trials.append((candidate, result))
             if not result.is_whole:
                 break
-        _, place, training_set, result = min(trials, key=lambda trial: trial[:2])
+        place = int(ranked([result.least for _, result in trials])[0])
+        training_set, result = trials[place]
         machine.set_params(output_kernel=Laplacian(1 / (shares[place] * float(np.ptp(codec.grid)))))
         best = result.lam
         if choice.is_robust:
@@ -276,7 +278,7 @@ def _best_with_gaps(
         cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
         with part(1 / (len(kernels) - k)):
             result = pilot(cleaned, pilot.folds(cleaned), squared_distance(cleaned))
-        if best is None or result.least < best[0]:
+        if best is None or ranked([best[0], result.least])[0]:
             best = result.least, other, candidate
         if not result.is_whole:
             break

@@ -14,6 +14,7 @@ from fenchel._array import Array, Inputs, Outputs, host
 from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel._progress import Progress, part, tracked
+from fenchel._statistics import ranked
 from fenchel.data.content import contents
 from fenchel.data.frames import FramesOutMixin, in_container
 from fenchel.estimators.around import AroundMixin
@@ -152,7 +153,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         data, is_used = _data(first, self.metric, X, y, sample_weight)
         with part(_ROUNDS):
             self.history_ = held_out_rounds(data, self._folds(data, is_used), int(self.max_rounds))
-        self.best_round_ = int(np.argmin(self.history_))
+        self.best_round_ = int(ranked(self.history_)[0])
         self.gaps_, weights, self.best_estimator_ = [], None, first
         if self.best_round_:
             with part(1 / (self.best_round_ + 2)):

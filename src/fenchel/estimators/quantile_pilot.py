@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fenchel._array import Array, as_like, host, namespace
-from fenchel._statistics import weighted_median
+from fenchel._statistics import ranked, weighted_median
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.target_scale import TargetScale, standardized_targets
 from fenchel.model.training_set import TrainingSet
@@ -330,13 +330,13 @@ def _best_shares(
     y: np.ndarray, weights: np.ndarray, parts: list[np.ndarray], levels: np.ndarray, level_weights: np.ndarray
 ) -> np.ndarray:
     """Return the weights, in tenths, of the average of quantiles (n, levels) with the smallest pinball loss."""
-    best, least = np.eye(len(parts))[0], np.inf
+    tried, errors = list[np.ndarray](), list[float]()
     for counts in product(range(_SHARES + 1), repeat=len(parts) - 1):
         if sum(counts) > _SHARES:
             continue
         shares = np.array([*counts, _SHARES - sum(counts)]) / _SHARES
         residuals = y[:, None] - sum(share * part for share, part in zip(shares, parts, strict=True))
-        error = float(np.average(pinball(residuals[:, :, None], levels, level_weights), axis=0, weights=weights)[0])
-        if error < least:
-            best, least = shares, error
-    return best
+        losses = pinball(residuals[:, :, None], levels, level_weights)
+        errors.append(float(np.average(losses, axis=0, weights=weights)[0]))
+        tried.append(shares)
+    return tried[int(ranked(errors)[0])]

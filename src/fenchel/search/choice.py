@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import as_like, host, is_sparse
 from fenchel._progress import part
-from fenchel._statistics import repeats_of
+from fenchel._statistics import ROUND_OFF, repeats_of
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Constant, Gaussian, OutputOperator, Separable, as_operator_kernel
@@ -165,7 +165,7 @@ def choose_kernel(
     difference = _of_distinct(square - huber, repeated_pairs(training_set.sample, groups), first.index)
     n = len(difference)
     spread = float(np.std(difference)) / n**0.5
-    robust = not float(np.mean(difference)) < -_ERRORS * spread
+    robust = not float(np.mean(difference)) < -_ERRORS * spread - ROUND_OFF * float(np.mean(huber))
     given = [Huber("auto")] if robust else [Square()]
     return KernelChoice.of(candidates[robust], given, robust, searches)
 

@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._array import host
 from fenchel._progress import here
+from fenchel._statistics import ranked
 from fenchel.data.content import shuffled
 from fenchel.kernels import Matrix
 from fenchel.representations import CoordinateSpace
@@ -41,8 +42,7 @@ def coupled(choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
         gram = values.gram(choice.search.ridges.inputs.kernel(trial.candidate)(values.X))
         best += [_best(choice, values, trial, share, gram * values.between(correlation, share)) for share in _SHARES]
     found = replace(choice, trials=_told(choice, best))
-    alone = min((fit for fit in best if fit.share == 0), key=lambda fit: fit.trial.error)
-    joint = min(best, key=lambda fit: fit.trial.error)
+    alone, joint = _first([fit for fit in best if fit.share == 0]), _first(best)
     gains = alone.errors - joint.errors
     if not float(np.sum(gains)) > _ERRORS * math.sqrt(len(gains)) * float(np.std(gains)):
         return found
@@ -152,7 +152,12 @@ def _best(choice: KernelChoice, values: _Values, trial: Trial, share: float, gra
         seconds, error = time.perf_counter() - start, float(np.sum(errors) / np.sum(values.weights))
         found = Trial(trial.candidate, len(values.kept), lam, error, seconds)
         fits.append(_Fit(found, share, lam * size, left_out, fitted, errors))
-    return min(fits, key=lambda fit: fit.trial.error)
+    return _first(fits)
+
+
+def _first(fits: list[_Fit]) -> _Fit:
+    """Return the fit with the smallest error."""
+    return fits[int(ranked([fit.trial.error for fit in fits])[0])]
 
 
 def _correlation(choice: KernelChoice) -> np.ndarray:

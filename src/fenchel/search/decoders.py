@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fenchel._array import Array, Outputs, as_index, namespace
+from fenchel._statistics import ROUND_OFF, ranked
 from fenchel.decoders import Decoder
 
 __all__ = ["DecoderChoice"]
@@ -61,10 +62,10 @@ class DecoderChoice:
         seen = ~np.isnan(losses[0])
         weights = self.counts[seen] / np.sum(self.counts[seen])
         gains = losses[0, seen] - losses[:, seen]
-        best = int(np.argmax(gains @ weights))
+        best = int(ranked(losses[:, seen] @ weights)[0])
         gain = float(gains[best] @ weights)
         error = float(((gains[best] - gain) ** 2 @ weights) ** 0.5) / np.sum(seen) ** 0.5
-        return best if gain > error else 0
+        return best if gain > (1 + ROUND_OFF) * error else 0
 
     def _losses(self, predictions: np.ndarray) -> np.ndarray:
         losses = np.full((len(self.decoders), len(self.outputs)), np.nan)

@@ -16,6 +16,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._progress import Work, here, part
+from fenchel._statistics import ranked
 from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
 from fenchel.losses import Loss, Square
 from fenchel.model.fit import solve
@@ -83,7 +84,7 @@ class SearchResult:
     @property
     def best(self) -> tuple[int, int]:
         """Indices of the loss and the lam with the smallest error."""
-        i, j = divmod(int(np.argmin(_with_infinity(self.cv_errors))), len(self.lams))
+        i, j = divmod(int(ranked(self.cv_errors)[0]), len(self.lams))
         if self.is_cautious:
             near = np.flatnonzero(self.cv_errors[i] <= (1 + _FLAT) * self.cv_errors[i, j])
             j = int(near[np.argmax(np.asarray(self.lams)[near])])

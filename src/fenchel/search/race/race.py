@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fenchel._progress import here
+from fenchel._statistics import ranked
 from fenchel.search.race.candidates import Candidate
 from fenchel.search.race.inputs import Inputs
 from fenchel.search.race.ridge import GappedRidge, Ridge, compressed
@@ -61,28 +62,27 @@ class Board:
         self.Y = compressed(Y) if seen is None or seen.shape[1] == 1 else Y
         self.seen = seen
         self.trials: list[Trial] = []
-        self._kept: tuple[Trial, Ridge | GappedRidge] | None = None  # the best trial on the whole sample
         self._done, self._cost = 0.0, math.inf  # of the trials, in eigendecompositions of the whole sample
 
     def ridge(self, best: Trial) -> Ridge | GappedRidge:
         """Return the ridge regressions of the best trial on the whole sample."""
-        assert self._kept is not None and self._kept[0] == best
-        return self._kept[1]
+        return self.ridges.of(best.candidate, best.n_samples)
 
     def race(self, candidates: list[Candidate]) -> Trial:
         """Return the best trial on the whole sample, by successive halving of the candidates."""
         n = len(self.Y)
         self._cost = race_cost(n, len(candidates))
         for rows, count in _rungs(n, len(candidates)):
-            ranked = sorted((self.run(one, rows) for one in candidates[:count]), key=lambda trial: trial.error)
-            candidates = [trial.candidate for trial in ranked]
-        return ranked[0]
+            trials = [self.run(one, rows) for one in candidates[:count]]
+            trials = [trials[place] for place in ranked([trial.error for trial in trials])]
+            candidates = [trial.candidate for trial in trials]
+        return trials[0]
 
     def refined(self, best: Trial) -> Trial:
         """Return the best trial after refining the width of the kernel."""
         for factor in (math.sqrt(2), 1 / math.sqrt(2)):
             other = self.run(replace(best.candidate, width=best.candidate.width * factor), len(self.Y))
-            if other.error < best.error:
+            if ranked([best.error, other.error])[0]:
                 return other
         return best
 
@@ -93,8 +93,6 @@ class Board:
         lam, error = ridge.best_lam(self.Y[:n], None if self.seen is None else self.seen[:n])
         trial = Trial(candidate, n, lam, error, time.perf_counter() - start)
         self.trials.append(trial)
-        if n == len(self.Y) and (self._kept is None or error < self._kept[0].error):
-            self._kept = trial, ridge
         self._done += (n / len(self.Y)) ** 3
         here().reach(self._done / self._cost)
         return trial

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
+from fenchel._statistics import ranked
+
 __all__ = ["FLAT", "GappedRidge", "Ridge", "best_lam", "compressed", "sums_of_squares"]
 
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
@@ -150,11 +152,11 @@ def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
     found = _with_infinity(errors(lams))
     for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
         for _ in range(_MOST_DECADES):
-            if int(np.argmin(found)) != end or found[end] > (1 - FLAT) * np.delete(found, end).min():
+            if int(ranked(found)[0]) != end or found[end] > (1 - FLAT) * np.delete(found, end).min():
                 break
             beyond = np.array([lams[end] * factor])
             lams, found, end = np.append(lams, beyond), np.append(found, _with_infinity(errors(beyond))), len(lams)
-    fine = lams[int(np.argmin(found))] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
+    fine = lams[int(ranked(found)[0])] * 10.0 ** np.array([-2 / 3, -1 / 3, 1 / 3, 2 / 3])
     lams, found = np.append(lams, fine), np.append(found, _with_infinity(errors(fine)))
     near = np.flatnonzero(found <= (1 + FLAT) * np.min(found))
     at = int(near[np.argmax(lams[near])])
