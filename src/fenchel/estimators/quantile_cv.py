@@ -245,7 +245,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             with warnings.catch_warnings(), work.entered():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # one warning is given for all folds
                 surface = path(model, X, y, lams, sample_weight=weights[train])
-                if len(surface._solutions) < len(lams):
+                if not surface.is_whole:
                     raise KeyboardInterrupt  # which a path survives
                 models = [surface.model(0, k) for k in range(len(lams))]
             X, y = _rows(sample, test, train)

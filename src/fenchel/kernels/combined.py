@@ -210,7 +210,7 @@ class Scaled(_Combination):
         return [cls(Gaussian(gamma="median"), 2.5)]
 
 
-ScalarKernel._sum, ScalarKernel._product, ScalarKernel._scaled = Sum, Product, Scaled
+ScalarKernel._algebra = Sum, Product, Scaled
 
 
 @distance_terms.register

@@ -22,25 +22,24 @@ class ScalarKernel(Component, ABC):
     ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels; ``k * operator`` is an operator-valued kernel.
     """
 
-    _sum: ClassVar[type["ScalarKernel"]]  # set in combined.py, whose classes derive from this one
-    _product: ClassVar[type["ScalarKernel"]]
-    _scaled: ClassVar[type["ScalarKernel"]]
+    # sum, product and multiple, which are set in combined.py: their classes derive from this one
+    _algebra: ClassVar[tuple[Callable[..., "ScalarKernel"], ...]]
     _is_checked = False  # whether these very parameters were checked
     __array_ufunc__ = None  # array * kernel raises instead of returning an array of kernels
 
     def __add__(self, other: object) -> "ScalarKernel":
         """Return the sum of two kernels."""
-        return self._sum(self, other) if isinstance(other, ScalarKernel) else NotImplemented
+        return self._algebra[0](self, other) if isinstance(other, ScalarKernel) else NotImplemented
 
     def __mul__(self, other: object) -> "ScalarKernel":
         """Return the product with a kernel or a positive number; products with output operators are defined there."""
         if isinstance(other, Real):
-            return self._scaled(self, other)
-        return self._product(self, other) if isinstance(other, ScalarKernel) else NotImplemented
+            return self._algebra[2](self, other)
+        return self._algebra[1](self, other) if isinstance(other, ScalarKernel) else NotImplemented
 
     def __rmul__(self, other: object) -> "ScalarKernel":
         """Return the product with a positive number."""
-        return self._scaled(self, other) if isinstance(other, Real) else NotImplemented
+        return self._algebra[2](self, other) if isinstance(other, Real) else NotImplemented
 
     @abstractmethod
     def __call__(self, X: Array, Z: Array | None = None) -> Array:

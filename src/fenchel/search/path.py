@@ -50,6 +50,11 @@ class RegularizationPath:
     _training_set: TrainingSet = field(repr=False)
     _solutions: dict[tuple[int, int], Solution] = field(repr=False)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every pair is solved, as it is unless the path was interrupted."""
+        return len(self._solutions) == self.gaps.size
+
     def model(self, loss: int, lam: int) -> KernelMachine:
         """Return the fitted estimator of one pair, by its indices in the grid."""
         if (loss, lam) not in self._solutions:

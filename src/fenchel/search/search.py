@@ -309,12 +309,7 @@ class Search:
         ``errors(losses)`` yields the errors of some losses of the grid at every lam; it may be called from several
         threads.
         """
-        key = ""
-        if self.checkpoint is not None:
-            others = (self.tol, self.aggregate, settings, self.is_approximate)
-            key = search_key(training_set, self.losses, self.lams, folds, others)
-        store = Checkpoint(self.checkpoint, key, (len(self.losses), len(self.lams), len(folds)))
-        weights = training_set.sample.counts
+        store, weights = self._store(training_set, folds, settings), training_set.sample.counts
 
         def record(places: list[int], work: Work) -> None:
             with np.errstate(all="ignore"), work.entered():  # threads have their own state
@@ -347,6 +342,14 @@ class Search:
         # threads of an interrupted search may still write
         scores, errors_of_folds, gaps = (values.copy() for values in (store.scores, store.errors, store.gaps))
         return SearchResult(self.losses, self.lams, scores, errors_of_folds, gaps, is_whole=is_whole)
+
+    def _store(self, training_set: TrainingSet, folds: list[np.ndarray], settings: str) -> Checkpoint:
+        """Return the checkpoint of the search, for its data and settings."""
+        key = ""
+        if self.checkpoint is not None:
+            others = (self.tol, self.aggregate, settings, self.is_approximate)
+            key = search_key(training_set, self.losses, self.lams, folds, others)
+        return Checkpoint(self.checkpoint, key, (len(self.losses), len(self.lams), len(folds)))
 
 
 def grid_share(n_after: int = 0) -> float:
