@@ -228,7 +228,7 @@ class TestRobustCriterion:
 
     def test_a_noisy_table_is_not_interpolated(self):
         """A trimmed mean does not see the worst predictions, and takes the lam at which the training error is null."""
-        X, _, y, _ = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
+        X, _, y, _ = train_test_split(*load_diabetes(return_X_y=True), random_state=2)
         assert OperatorKernelRegressorCV().fit(X, y).score(X, y) < 0.97
         assert OperatorKernelRegressorCV(aggregate="trimmed_mean").fit(X, y).score(X, y) > 0.999
 
