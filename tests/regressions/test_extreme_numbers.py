@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fenchel import (
+    ConformalRegressor,
     FieldRegressor,
     FunctionalRegressor,
     KernelAutoencoder,
@@ -11,6 +12,7 @@ from fenchel import (
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
     QuantileFunctionRegressor,
+    StructuredPredictor,
 )
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber
@@ -31,6 +33,10 @@ CASES = {
     "curves": lambda: FunctionalRegressor("gaussian").fit(X, [[HUGE, 1]] + 3 * [[1, 2]]),
     "fields": lambda: FieldRegressor().fit([[[HUGE, 1], [1, 1]]] * 4, np.ones((4, 2, 2))),
     "quantiles": lambda: QuantileFunctionRegressor("gaussian").fit(X, [HUGE, 1, 2, 3]),
+    "outputs of fields": lambda: FieldRegressor().fit(X, [HUGE, 1, 2, 3]),
+    "structured outputs": lambda: StructuredPredictor("gaussian").fit(X, np.array([HUGE, 1, 2, 3], dtype=object)),
+    "bands": lambda: ConformalRegressor().fit([[HUGE], *X[1:].tolist()] * 4, np.ones(16)),
+    "outputs of bands": lambda: ConformalRegressor(method="cv+", cv=2).fit(np.tile(X, (4, 1)), [HUGE, 1, 2, 3] * 4),
     "task loss": lambda: LossTrickPredictor("gaussian", task_loss="least_squares").fit(X, [[HUGE], [1], [2], [3]]),
 }
 

@@ -133,7 +133,7 @@ def _of_sparse(part: Array) -> Iterator[np.ndarray]:
 
 def _words(objects: np.ndarray) -> np.ndarray:
     """Return the numbers that objects are, or else words for them, with all digits of the numbers in them."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return objects.astype(np.float64)
     with np.printoptions(threshold=10**9, floatmode="unique"):
         return np.array([_ADDRESS.sub("", repr(value)) for value in objects], dtype=object).astype(str)

@@ -253,8 +253,11 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if is_host(y):
-            y = check_host_array(y, dtype=[np.float64, np.float32], allow_nd=True, ensure_2d=False,
-                                 ensure_all_finite="allow-nan", input_name="y")  # fmt: skip
+            try:
+                y = check_host_array(y, dtype=[np.float64, np.float32], allow_nd=True, ensure_2d=False,
+                                     ensure_all_finite="allow-nan", input_name="y")  # fmt: skip
+            except OverflowError as error:
+                raise ValueError(f"y must hold numbers below 1.8e308: {error}.") from error
         Y = outputs_like(y, X, "y")
         if Y.ndim not in (1, 2, 3, 4):
             raise ValueError(f"y must hold functions of one or two variables. Got an array of shape {tuple(Y.shape)}.")

@@ -102,7 +102,10 @@ def outputs_of(y: Outputs, X: Array) -> Outputs:
     if is_host(y):
         numbers = np.asarray(y) if hasattr(y, "dtype") or is_regular(y) else None
         if numbers is not None and numbers.dtype == object and all(isinstance(v, Real) for v in numbers.flat):
-            numbers = numbers.astype(np.float64)  # numbers stored as objects, as in some tables
+            try:
+                numbers = numbers.astype(np.float64)  # numbers stored as objects, as in some tables
+            except OverflowError as error:
+                raise ValueError(f"y must hold numbers below 1.8e308: {error}.") from error
         if numbers is None or numbers.dtype.kind not in "biuf":
             return as_objects(y)
         y = numbers
