@@ -19,6 +19,7 @@ from fenchel._progress import Progress, Work, here, part, tracked
 from fenchel.approximations import Approximation
 from fenchel.estimators.quantile import QuantileFunctionRegressor, QuantileRegressor, Quantiles
 from fenchel.estimators.quantile_pilot import QuantilePilot, pilot_targets, pinball
+from fenchel.estimators.quantile_predictions import losses_of
 from fenchel.estimators.search_machine import SearchMachine
 from fenchel.kernels import KernelLike, ScalarKernel
 from fenchel.losses import Loss
@@ -249,7 +250,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
                     raise KeyboardInterrupt  # which a path survives
                 models = [surface.model(0, k) for k in range(len(lams))]
             X, y = _rows(sample, test, train)
-            return np.stack([model._losses(X, y) for model in models]), surface.gaps[0]
+            return np.stack([losses_of(model, X, y) for model in models]), surface.gaps[0]
 
         def errors(losses: list[Loss]) -> Iterator[PairErrors]:
             jobs = zip(folds, here().split(len(folds)), strict=True)

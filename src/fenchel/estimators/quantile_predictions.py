@@ -9,8 +9,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 
 from fenchel._array import Array, as_like, host, is_host, namespace
-from fenchel._check import Interval, check_finite, check_parameter, unmasked
-from fenchel.data.frames import in_container
+from fenchel._check import Interval, check_parameter, unmasked
+from fenchel.data.frames import in_container, with_arrays
 from fenchel.data.quadrature import interpolation
 from fenchel.estimators.quantile_pilot import QuantilePilot, pinball
 from fenchel.model.levels import LevelCodec, as_levels
@@ -18,7 +18,7 @@ from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.marginal_quantiles import MarginalQuantiles
 from fenchel.model.sample import sample_counts
 
-__all__ = ["QuantileRegressor"]
+__all__ = ["QuantileRegressor", "losses_of"]
 
 _FINE = np.linspace(0, 1, 201)  # levels at which predictions are sorted
 _COVERAGE = Interval(0, 1)
@@ -128,27 +128,14 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         score : float
             One minus the ratio of the losses, integrated over the levels of the model; at most 1.
         """
-        counts, losses = sample_counts(sample_weight, self._read(X)), self._losses(X, y)
+        counts, losses = sample_counts(sample_weight, self._read(X)), losses_of(self, X, y)
         truth = _on_host(unmasked(y, "y")).reshape(len(losses), -1)
         marginal = MarginalQuantiles.of(truth, counts, self.levels_)(self.levels_)
-        total = float(np.average(self._integrated(truth[:, None, :] - marginal), weights=counts))
+        total = float(np.average(_integrated(self, truth[:, None, :] - marginal), weights=counts))
         error = float(np.average(losses, weights=counts))
         if total == 0:
             return 1.0 if error == 0 else 0.0
         return 1 - error / total
-
-    def _losses(self, X: Array, y: Array) -> np.ndarray:
-        """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
-        predicted = _on_host(self._with_arrays().predict(X, self.levels_))
-        truth = check_finite(_on_host(unmasked(y, "y")), "y")
-        n = len(predicted)
-        if len(truth) != n:
-            raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")
-        return self._integrated(truth.reshape(n, 1, -1) - predicted.reshape(n, len(self.levels_), -1))
-
-    def _integrated(self, residuals: np.ndarray) -> np.ndarray:
-        """Return the loss of residuals (n, levels, d)."""
-        return np.sum(pinball(residuals, self.levels_, self.level_weights_), axis=1)
 
     def _ordered(self, X: Array) -> tuple[np.ndarray, Array]:
         """Return a fine grid of levels, and the sorted quantiles at these levels, (n, levels, d)."""
@@ -173,6 +160,20 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def losses_of(model: QuantileRegressor, X: Array, y: Array) -> np.ndarray:
+    """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
+    predicted, truth = _on_host(with_arrays(model).predict(X, model.levels_)), _on_host(y)
+    n = len(predicted)
+    if len(truth) != n:
+        raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")
+    return _integrated(model, truth.reshape(n, 1, -1) - predicted.reshape(n, len(model.levels_), -1))
+
+
+def _integrated(model: QuantileRegressor, residuals: np.ndarray) -> np.ndarray:
+    """Return the loss of residuals (n, levels, d)."""
+    return np.sum(pinball(residuals, model.levels_, model.level_weights_), axis=1)
 
 
 def _on_host(array: Array) -> np.ndarray:

@@ -36,13 +36,13 @@ class TaskLoss(Component, ABC):
 
     def __add__(self, other: object) -> "TaskLoss":
         """Return the sum of two losses."""
-        return type(self)._sum([self, other]) if isinstance(other, TaskLoss) else NotImplemented
+        return self._sum([self, other]) if isinstance(other, TaskLoss) else NotImplemented
 
     def __mul__(self, other: object) -> "TaskLoss":
         """Return the product with another loss, or a multiple."""
         if isinstance(other, TaskLoss):
-            return type(self)._product([self, other])
-        return type(self)._sum([self], [float(other)]) if isinstance(other, Real) else NotImplemented
+            return self._product([self, other])
+        return self._sum([self], [float(other)]) if isinstance(other, Real) else NotImplemented
 
     __rmul__ = __mul__
 
