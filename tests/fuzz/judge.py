@@ -115,7 +115,7 @@ def _certified(model, data):
     while not hasattr(model, "duality_gap_"):
         if hasattr(model, "left_out_"):
             kept = np.flatnonzero(~model.left_out_)
-            data = replace(data, X=dense(data.X)[kept], y=np.asarray(data.y)[kept])
+            data = replace(data, X=dense(data.X)[kept], y=np.asanyarray(data.y)[kept])  # with its mask
         elif not hasattr(model, "best_estimator_"):
             data = None
         model = model.best_estimator_ if hasattr(model, "best_estimator_") else model.estimator_
