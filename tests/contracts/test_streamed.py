@@ -74,7 +74,7 @@ class TestStreamed:
 
     def test_float32_tiles(self, X, rng):
         A = rng.standard_normal((N, P))
-        product = operator(X).rounded().matmul(A)
+        product = operator(X).rounded.matmul(A)
         assert product.dtype == np.float64
         error = np.abs(product - Gaussian(0.4)(X) @ A).max()
         assert 0 < error < 1e-5

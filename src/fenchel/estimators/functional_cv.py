@@ -80,8 +80,10 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         As for ``FunctionalRegressor``.
     n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``.
-    approximation
-        As for ``FunctionalRegressor``.
+    approximation : Approximation, "auto" or None, default="auto"
+        ``None`` is an exact fit, whatever it takes. ``"auto"`` is an exact fit unless it is estimated to take more than
+        half an hour: then landmarks replace the kernel, as many as fit in memory, and ``certificate_`` is "sampled".
+        Other values are as for ``FunctionalRegressor``.
     scale : bool, "robust" or "auto", default="auto"
         As for ``FunctionalRegressor``. ``"auto"`` divides each output channel by its scale with ``kernel="auto"``,
         unless a threshold of a loss is a number; ``channels`` then couples the scaled channels. Held-out errors are in
@@ -140,7 +142,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
         progress: Progress = None,
-        approximation: Approximation | None = None,
+        approximation: Approximation | str | None = "auto",
         scale: bool | str = "auto",
         scoring: str | Callable[..., object] | None = None,
         certificate: str = "approximate",

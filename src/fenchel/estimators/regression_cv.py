@@ -75,8 +75,10 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         How far the fit has come: ``True`` shows a bar on standard error, a function is called as
         ``progress(done, total)``. Work is weighted by its estimated cost, ``total`` is 1000, and ``done`` only
         increases.
-    approximation
-        As for ``OperatorKernelRegressor``.
+    approximation : Approximation, "auto" or None, default="auto"
+        ``None`` is an exact fit, whatever it takes. ``"auto"`` is an exact fit unless it is estimated to take more than
+        half an hour: then landmarks replace the kernel, as many as fit in memory, and ``certificate_`` is "sampled".
+        Other values are as for ``OperatorKernelRegressor``.
     scoring : str, callable or None, default=None
         Criterion for the choice of loss and lam: a name such as ``"neg_mean_absolute_error"`` or ``"r2"``, or a scorer
         ``scorer(estimator, X, y)``, in which cases ``cv_errors_`` is the negative mean score over folds; or a function
@@ -146,7 +148,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
         progress: Progress = None,
-        approximation: Approximation | None = None,
+        approximation: Approximation | str | None = "auto",
         scoring: str | Callable[..., object] | None = None,
         center: bool | str = "auto",
         scale: bool | str = "auto",

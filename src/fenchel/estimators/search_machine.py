@@ -12,9 +12,12 @@ from numpy.typing import ArrayLike
 from fenchel._array import Array, Outputs
 from fenchel._component import undone_on_failure
 from fenchel._progress import part
+from fenchel.kernels import Gaussian, as_operator_kernel
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
 from fenchel.model.machine import Fitted, KernelMachine, keep, set_pair, spec_of, task_of
+from fenchel.model.memory import check_fits
+from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
@@ -34,6 +37,7 @@ class Found:
     result: SearchResult | None  # None if only a kernel was searched for
     kernel: Any
     trials: dict[str, list[Any]] | None = None  # of the kernel search
+    n_samples: int | None = None  # on which loss and lam were compared
 
 
 class SearchMachine(KernelMachine):
@@ -50,6 +54,7 @@ class SearchMachine(KernelMachine):
     cv_gaps_ = Fitted[np.ndarray]("result.cv_gaps", of="found_")
     lams_ = Fitted[list[float]]("result.lams", of="found_")
     losses_ = Fitted[list[Loss]]("result.losses", of="found_")
+    n_searched_ = Fitted[int]("n_samples", of="found_")
 
     @property
     def search_(self) -> dict[str, list[Any]] | None:
@@ -84,12 +89,23 @@ class SearchMachine(KernelMachine):
         training_set: TrainingSet,
         result: SearchResult,
         choice: KernelChoice | None = None,
+        whole: Sample | None = None,
+        **form: Any,
     ) -> Self:
-        """Fit the best pair on the whole sample, and keep the model, the errors of the search and the estimator."""
-        found = Found(result, estimator.kernel, None if choice is None else choice.trials)
-        best = set_pair(estimator, result.loss, result.lam)
-        fit = solve(training_set, spec_of(best))
+        """Fit the best pair on the whole sample, and keep the model, the errors of the search and the estimator.
+
+        If the search has seen a part of the sample, the ridge lam n stays that of the search.
+        """
         result.warn_at_end()
+        sample = training_set.sample if whole is None else whole
+        is_part = training_set.n_samples < sample.n_samples
+        if is_part:
+            result = result.times(float(np.sum(training_set.sample.counts) / np.sum(sample.counts)))
+        found = Found(result, estimator.kernel, None if choice is None else choice.trials, training_set.n_samples)
+        best = set_pair(estimator, result.loss, result.lam)
+        if is_part:
+            training_set = TrainingSet.learn(task_of(best, **form), sample, spec_of(best))
+        fit = solve(training_set, spec_of(best))
         for name in ("n_features_in_", "feature_names_in_"):
             if name in vars(self):
                 best.__dict__[name] = vars(self)[name]
@@ -106,6 +122,7 @@ class Prepared(Generic[Machine]):
     training_set: TrainingSet
     search: Search  # the grid that remains
     choice: KernelChoice | None  # None for a given kernel
+    whole: Sample  # of which the training set may hold a part
 
 
 class PairSearchMachine(SearchMachine, Generic[Machine]):
@@ -115,6 +132,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     most_raced: ClassVar[int] = MOST_SAMPLES  # samples on which kernels are compared
 
     losses: Any
+    cv: Any
 
     @abstractmethod
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> Machine:
@@ -141,7 +159,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
                 measure = scored(training_set, scoring, folds)
             with part(grid_share()):
                 result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-            return self._fit_best(found.machine, training_set, result, found.choice)
+            return self._fit_best(found.machine, training_set, result, found.choice, found.whole, **form)
 
     def _prepared(
         self, X: Outputs, y: Outputs, sample_weight: Array | None, groups: ArrayLike | None, **form: Any
@@ -149,12 +167,19 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         """Return checked data with a kernel, given or chosen; scikit-learn's attributes of the inputs are set."""
         check_metric(self)
         search = Search.of(self, ["square"] if is_auto(self.losses) else self.losses, groups)
-        spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
         machines = [self._machine(search.losses, is_robust) for is_robust in (False, True)]
         tasks = [task_of(machine, **form) for machine in machines]
-        sample = tasks[False].sample(self, X, y, sample_weight).double()
+        whole = tasks[False].sample(self, X, y, sample_weight).double()
+        sample = search.part_of(whole)
+        share = float(np.sum(sample.counts) / np.sum(whole.counts))
+        search = replace(search, lams=[lam / share for lam in search.lams])
+        spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
+        spec = replace(spec, is_factorised=isinstance(self.cv, str))
+        if sample is not whole:  # before the search, not after it
+            self._check_fits(machines[False], whole)
         if not is_auto(self.kernel):
-            return Prepared(machines[False], TrainingSet.learn(tasks[False], sample, spec), search, None)
+            training_set = TrainingSet.learn(tasks[False], sample, spec)
+            return Prepared(machines[False], training_set, search.on(training_set), None, whole)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
         most = self.most_raced
@@ -162,7 +187,13 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups, most)
         choice = self._coupled(choice, search.groups)
         machine = machines[choice.is_robust].set_params(**choice.parts)
-        return Prepared(machine, *self._narrowed(choice, search, machine, spec, **form), choice)
+        training_set, search = self._narrowed(choice, search, machine, spec, **form)
+        return Prepared(machine, training_set, search.on(training_set), choice, whole)
+
+    def _check_fits(self, machine: Machine, whole: Sample) -> None:
+        """Raise if the last fit does not fit in memory."""
+        kernel = as_operator_kernel(Gaussian() if is_auto(self.kernel) else machine.kernel)
+        check_fits(whole.X, kernel, spec_of(machine))
 
     def _coupled(self, choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
         """Return the choice with an output operator, where one may be chosen."""

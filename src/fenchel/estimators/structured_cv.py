@@ -84,8 +84,10 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
     n_jobs, checkpoint, progress
         As for ``OperatorKernelRegressorCV``. Each combination of output kernel and centring that is tried has its own
         checkpoint, ``errors.npz``, ``errors-1.npz`` and so on.
-    approximation : Approximation or None, default=None
-        ``Nystrom(500)`` replaces the kernel of the inputs by one with 500 features.
+    approximation : Approximation, "auto" or None, default="auto"
+        ``None`` is an exact fit, whatever it takes. ``"auto"`` is an exact fit unless it is estimated to take more than
+        half an hour: then landmarks replace the kernel, as many as fit in memory, and ``certificate_`` is "sampled".
+        Other values are as for ``StructuredPredictor``.
     scoring : str, callable or None, default=None
         As for ``OperatorKernelRegressorCV``, but for decoded outputs; an alternative to ``task_loss``: a name such as
         ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
@@ -136,7 +138,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
         progress: Progress = None,
-        approximation: Approximation | None = None,
+        approximation: Approximation | str | None = "auto",
         scoring: str | Callable[..., object] | None = None,
         output_approximation: Approximation | None = None,
         certificate: str = "approximate",
@@ -184,7 +186,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         own_decoder(self._machine())  # raises if it is invalid
         found = self._prepared(X, y, sample_weight, groups)
         best = min(self._trials(found), key=lambda trial: trial.result.least)
-        return self._fit_best(best.machine, best.training_set, best.result, found.choice)
+        return self._fit_best(best.machine, best.training_set, best.result, found.choice, found.whole)
 
     def _trials(self, found: Prepared[StructuredPredictor]) -> "Iterator[_Trial]":
         """Yield the results of the search for each output kernel, with and without centring."""

@@ -1,6 +1,7 @@
 """Memory estimates: check before a fit whether it fits in memory, and suggest alternatives."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,23 +12,28 @@ from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.model.spec import Spec
+from fenchel.operators import fits_in_single
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import FLOPS
 
-__all__ = ["check_fits", "is_streamed", "preconditioner", "warn_if_slow", "warn_of_time"]
+__all__ = ["check_fits", "is_streamed", "preconditioner", "settled", "warn_if_slow", "warn_of_time"]
 
-_FEATURES = 500  # number of features suggested in error messages
+_FEATURES = 2000  # suggested in messages; 10 000 samples, smooth targets: error .058, with 500 .105, exact .0285
 _ITERATES = 24  # number of arrays of the shape of the targets that a solver holds at once
 _STREAMED_ITERATES = 32  # the same if the Gram matrix is not stored
 _THIN = 4  # number of feature matrices that a fit holds at once, two if there are many features
 _BASES = 3  # number of feature matrices that a preconditioner needs
-# estimated speedup at which streaming is preferred to a matrix that fits in memory, reached at n = 10 000 for five
-# outputs; at n = 5000, with Huber's loss and lam = 1e-5, streaming takes 6.3 s and the stored matrix 17 s
-_CERTAIN = 3.0
+# estimated speedup at which conjugate gradients are preferred to a factorisation that fits in memory: n = 4000, five
+# outputs, Huber's loss, lam = 1e-5: 2.8 s of CPU and 7.1 s
+_CERTAIN = 2.0
+_PATIENCE = 1800.0  # seconds that an exact fit may take by estimate where landmarks are open
+_BASIS = 9.0  # operations of an eigendecomposition, per cubed number of samples
+_FACTOR = 6.0  # operations of landmarks, per sample and squared number: features, their moments and an eigenbasis
 
 
 def check_fits(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int = 1) -> None:
     """Raise if the Gram operator, its factorisation and the iterates do not fit in memory."""
+    settings = settled(X, kernel, settings, n_outputs)
     n, copies = X.shape[0], settings.solver.gram_copies
     width = _width(X, kernel, settings)
     lighter = {}
@@ -52,15 +58,37 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int
         return False
     if solver.streams:
         return True
-    is_free = solver.chooses and "solver" in settings.adjustable
-    if not is_free or Krylov().why_not_loss(_known(settings.loss)) is not None:
+    if not solver.chooses or settings.is_factorised or Krylov().why_not_loss(_known(settings.loss)) is not None:
         return False
     free = free_memory(X)
     if free is not None and _stored(n, n, solver.gram_copies, n_outputs) > free:
         return True
     inverses = 2 * n**3 / FLOPS  # time of the cheapest solve with a stored matrix
-    seconds = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds
-    return is_on_cpu(X) and _CERTAIN * seconds < inverses
+    return is_on_cpu(X) and _CERTAIN * _seconds(X, settings, n_outputs) < inverses
+
+
+def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) -> Spec:
+    """Return the settings with landmarks, as many as fit, if these are open and an exact fit takes too long.
+
+    On a device an exact fit is tried at any size.
+    """
+    if not settings.is_open or kernel.is_pairwise or kernel.width(X) < X.shape[0]:
+        return settings
+    if is_streamed(X, kernel, settings, n_outputs):
+        is_fast = not is_on_cpu(X) or _seconds(X, settings, n_outputs) <= _PATIENCE
+    else:
+        free, needed = free_memory(X), _stored(X.shape[0], X.shape[0], settings.solver.gram_copies, n_outputs)
+        is_fast = (free is None or needed <= free) and _BASIS * X.shape[0] ** 3 / FLOPS <= _PATIENCE
+    if is_fast:
+        return settings
+    count = min(_room(X, n_outputs), int(math.sqrt(_PATIENCE * FLOPS / (_FACTOR * X.shape[0]))))
+    return replace(settings, approximation=Nystrom(count), is_open=False)
+
+
+def _seconds(X: Array, settings: Spec, n_outputs: int) -> float:
+    """Return the estimated seconds of an exact fit that does not factorise the Gram matrix."""
+    is_stored = fits_in_single(X.shape[0], X) and is_on_cpu(X)
+    return Krylov().estimate(X.shape[0], n_outputs, _known(settings.loss), is_stored).seconds
 
 
 def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
@@ -72,17 +100,20 @@ def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
 def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
     """Warn about a fit without a stored matrix that was not requested, if it is estimated to exceed a minute."""
     if is_on_cpu(X):
-        warn_if_slow(X.shape[0], settings, n_outputs)
+        _warn_if_slow(_seconds(X, settings, n_outputs) / 60, settings)
 
 
 def warn_if_slow(n: int, settings: Spec, n_outputs: int, n_threads: int = 1) -> None:
     """Warn as ``warn_of_time`` does, for a fit in several threads."""
-    minutes = Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds / 60 / n_threads
+    _warn_if_slow(Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds / 60 / n_threads, settings)
+
+
+def _warn_if_slow(minutes: float, settings: Spec) -> None:
     if settings.solver.chooses and minutes > 1:
         warn_user(
-            f"The Gram matrix of {n} samples is not stored: the exact fit computes it in tiles, many times, and takes "
-            f"about {minutes:.0f} minutes. approximation=Nystrom({_FEATURES}) takes seconds. The logger 'fenchel' "
-            "reports progress; solver='krylov' runs the same fit without this warning.",
+            f"The exact fit takes about {minutes:.0f} minutes by conjugate gradients. A fit with approximation="
+            f"Nystrom({_FEATURES}) is faster and less accurate. The logger 'fenchel' reports progress; solver='krylov' "
+            "runs the same fit without this warning.",
             SlowFitWarning,
             "slow-fit",
         )

@@ -62,7 +62,9 @@ class Sample:
         """Return the sample with some of its rows; the others count as samples of weight zero."""
         weights = None if self.weights is None else _rows(self.weights, rows)
         index = rows if self.index is None else self.index[rows]
-        return replace(self, X=self.inputs_of(rows), y=_rows(self.y, rows), weights=weights, index=index)
+        y = _rows(self.y, rows)
+        y = namespace(y).take(y, as_index(rows, y), axis=1) if self.has_output_gram else y
+        return replace(self, X=self.inputs_of(rows), y=y, weights=weights, index=index)
 
     @property
     def n_samples(self) -> int:

@@ -43,6 +43,8 @@ class Spec:
     approximation: Approximation | None = None
     certificate: str = "approximate"  # with an approximation: of which kernel the gap is
     adjustable: tuple[str, ...] = ()  # parameters that a memory error may suggest changing
+    is_open: bool = False  # approximation="auto": landmarks where an exact fit would take too long
+    is_factorised: bool = False  # whether what follows needs a stored Gram matrix, whatever the solver
 
     @classmethod
     def of(cls, estimator: BaseEstimator, loss: Loss | str, argument: str = "loss", **changed: object) -> Self:
@@ -55,24 +57,28 @@ class Spec:
         solver = part_of(given["solver"], solver_room, "solver", Solver)
         if given["max_iter"] is not None and "max_iter" in solver.get_params():
             solver.set_params(max_iter=given["max_iter"])
-        approximation = given.get("approximation")
+        approximation, certificate = given.get("approximation"), str(given["certificate"])
+        is_open = isinstance(approximation, str) and approximation == "auto"
+        if is_open:  # the gap of the landmarks alone would hide what they cost
+            approximation, certificate = None, "sampled" if certificate == "approximate" else certificate
         if approximation is not None:
             approximation = part_of(approximation, approximation_room, "approximation", Approximation).validate()
         adjustable = tuple(name for name in ("approximation", "solver") if name in own)
-        certificate = str(given["certificate"])
-        return cls(name, checked, given["lam"], solver.validate(), given["tol"], approximation, certificate, adjustable)
+        settings = given["tol"], approximation, certificate, adjustable, is_open
+        return cls(name, checked, given["lam"], solver.validate(), *settings)
 
     def for_search(self) -> Self:
         """Return the settings of a search, which factorises whatever the solver."""
-        return replace(self, adjustable=tuple(name for name in self.adjustable if name != "solver"))
+        adjustable = tuple(name for name in self.adjustable if name != "solver")
+        return replace(self, adjustable=adjustable, is_open=False, is_factorised=True)
 
     def exactly(self) -> Self:
         """Return the settings without an approximation."""
-        return replace(self, approximation=None)
+        return replace(self, approximation=None, is_open=False)
 
     def stored(self) -> Self:
         """Return the settings of regressions in closed form, which need a stored Gram matrix."""
-        return replace(self, solver=Auto())
+        return replace(self, solver=Auto(), is_factorised=True)
 
 
 def part_of(value: object, room: ModuleType | tuple[ModuleType, ...], argument: str, kind: type[P]) -> P:

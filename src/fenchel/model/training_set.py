@@ -15,7 +15,7 @@ from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.kernels.separable import BoundTerms, features_of
 from fenchel.losses import Loss, Square
 from fenchel.model.codec import Codec, Task
-from fenchel.model.memory import check_fits, is_streamed, preconditioner, warn_of_time
+from fenchel.model.memory import check_fits, is_streamed, preconditioner, settled, warn_of_time
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.operators import Operator, Remembered, Thin, is_thin, kronecker, orthogonal, scaled
@@ -49,6 +49,7 @@ class TrainingSet:
     @classmethod
     def of(cls, sample: Sample, codec: Codec, targets: Coordinates, kernel: OperatorKernel, spec: Spec) -> Self:
         """Return a sample in given coordinates with a kernel; raise if it does not fit in memory."""
+        spec = settled(sample.X, kernel, spec, targets.width)
         check_fits(sample.X, kernel, spec, targets.width)
         bound = kernel.bind(
             sample.X, CoordinateSpace(codec.representation, targets.rows, sample.weights, targets.observed)

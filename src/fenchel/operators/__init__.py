@@ -7,12 +7,13 @@ from fenchel.operators.dense import Dense
 from fenchel.operators.directional import Anchored, Directional
 from fenchel.operators.eigenbasis import Eigenbasis
 from fenchel.operators.isotypic import Isotypic
+from fenchel.operators.kept_rows import KeptRows
 from fenchel.operators.kronecker import Kronecker, entries, kronecker
 from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled, width
 from fenchel.operators.output import Output
 from fenchel.operators.remembered import Remembered
 from fenchel.operators.rotation import Rotation, rotation_of
-from fenchel.operators.streamed import Streamed, streamed
+from fenchel.operators.streamed import Streamed, fits_in_single, streamed
 from fenchel.operators.sum import Sum
 from fenchel.operators.thin import Thin, orthogonal
 
@@ -25,6 +26,7 @@ __all__ = [
     "Directional",
     "Eigenbasis",
     "Isotypic",
+    "KeptRows",
     "Kronecker",
     "Operator",
     "Output",
@@ -35,6 +37,7 @@ __all__ = [
     "Sum",
     "Thin",
     "entries",
+    "fits_in_single",
     "is_thin",
     "kronecker",
     "orthogonal",

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from fenchel._array import Array, eps, namespace
+from fenchel.operators.kept_rows import KeptRows
 from fenchel.operators.operator import Operator
 
 __all__ = ["ConjugateGradients"]
@@ -16,18 +17,21 @@ class ConjugateGradients:
     r"""Conjugate gradients for (shift + scale K ⊗ M) A = B, for all columns at once in the eigenbasis of M.
 
     The preconditioner is the inverse of the same operator with the features in place of K. The last solution and its
-    product are kept as the start of the next solve; they do not depend on scale and shift.
+    product are kept as the start of the next solve; they do not depend on scale and shift. Systems (n, B, p) side by
+    side have a scale and a shift each, (1, B, 1), and may leave out rows, as in ``Systems``.
 
     Parameters
     ----------
     gram : Operator
         A ``Streamed`` operator, or its Kronecker product with an operator on the outputs.
-    scale, shift : float
+    scale, shift : float or array of shape (1, B, 1)
         Both positive.
     rtol : float
         Relative residual at which the solve ends.
     before : ConjugateGradients or None
         The solver for another scale and shift, whose last solution is the start.
+    rows : KeptRows or None
+        The rows of each system, if some are left out: there the solution is zero, but its product with K is known.
 
     Examples
     --------
@@ -44,21 +48,28 @@ class ConjugateGradients:
     def __init__(
         self,
         gram: Operator,
-        scale: float,
-        shift: float,
+        scale: float | Array,
+        shift: float | Array,
         rtol: float = _RTOL,
         before: "ConjugateGradients | None" = None,
+        rows: KeptRows | None = None,
     ) -> None:
         scalar: Any = gram.terms[0][0]
         self.gram = gram
         self.rtol = rtol
+        self.rows = rows
         self._scalar = scalar
         values, self._right = gram.terms[0][1].eigh
         self._scales = scale if values is None else scale * values
         self._shift = shift
         self._basis = replace(scalar.basis, right_values=values)
-        self._precondition = self._basis.function(lambda eigenvalues: 1 / (shift + scale * eigenvalues))
         self.last: tuple[Array, Array] | None = None if before is None else before.last
+        if rows is not None:
+            self._precondition = rows.inverse(self._scales, shift)
+        elif isinstance(shift, float | int):
+            self._precondition = self._basis.function(lambda eigenvalues: 1 / (shift + scale * eigenvalues))
+        else:
+            self._precondition = self._basis.function(lambda values: 1 / (shift + scale * values[:, None, :]))
 
     def begin(self, gram: Operator, A: Array, product: Array) -> None:
         """Start the next solve at A, whose product with K (without M) is known; later products use ``gram``."""
@@ -73,25 +84,25 @@ class ConjugateGradients:
 
     def thin_product(self, A: Array) -> Array:
         """Return the product with the features in place of K, times M."""
-        return self._back(self._basis.function(lambda values: values)(self._turned(A)))
+        turned = self._turned(A)
+        return self._back(self._basis.function(lambda values: values if A.ndim == 2 else values[:, None, :])(turned))
 
     def __call__(self, B: Array) -> Array:
         """Return A."""
         xp, right = namespace(B), self._turned(B)
         if self.last is None:
-            x = self._precondition(right)
+            x = self._precondition(self._kept(right))
             self.last = x, self._scalar.matmul(x)
         x, Kx = self.last
-        residual = right - self._shift * x - self._scales * Kx
-        least = 16 * eps(right) * float(xp.linalg.vector_norm(right))
-        stop = max(least, self.rtol * float(xp.linalg.vector_norm(residual)))
+        residual = self._kept(right - self._shift * x - self._scales * Kx)
+        stop = xp.maximum(16 * eps(right) * _size(self._kept(right)), self.rtol * _size(residual))
         step = self._precondition(residual)
         slope = xp.sum(residual * step, axis=0)
         for _ in range(STEPS):
-            if float(xp.linalg.vector_norm(residual)) <= stop:
+            if bool(xp.all(_size(residual) <= stop)):
                 break
             product = self._scalar.matmul(step)
-            image = self._shift * step + self._scales * product
+            image = self._kept(self._shift * step + self._scales * product)
             length = _ratio(slope, xp.sum(step * image, axis=0))
             x, Kx, residual = x + length * step, Kx + length * product, residual - length * image
             image = self._precondition(residual)
@@ -100,11 +111,20 @@ class ConjugateGradients:
         self.last = x, Kx
         return self._back(x)
 
+    def _kept(self, rows: Array) -> Array:
+        return rows if self.rows is None else rows * self.rows.mask
+
     def _turned(self, rows: Array) -> Array:
         return rows if self._right is None else rows @ self._right
 
     def _back(self, rows: Array) -> Array:
         return rows if self._right is None else rows @ self._right.T
+
+
+def _size(rows: Array) -> Array:
+    """Return the Euclidean norm of each of the systems side by side (n, B, p), or of one."""
+    xp = namespace(rows)
+    return xp.linalg.vector_norm(rows) if rows.ndim == 2 else xp.sqrt(xp.sum(rows**2, axis=(0, 2)))
 
 
 def _ratio(a: Array, b: Array) -> Array:

@@ -75,6 +75,14 @@ def split_whole(
     return order[rows_with(labels, first)], order[rows_with(labels, second)]
 
 
+def whole_part(ranks: np.ndarray, most: int, groups: np.ndarray | None = None, least: int = 2) -> np.ndarray:
+    """Return the places of at most so many samples, drawn as whole groups, of which there are at least ``least``."""
+    order, labels = _ordered(ranks, groups)
+    drawn = np.random.default_rng(0).permutation(labels.max() + 1)
+    count = int(np.searchsorted(np.cumsum(np.bincount(labels)[drawn]), most, side="right"))
+    return np.sort(order[rows_with(labels, drawn[: max(count, least)])])
+
+
 def _ordered(ranks: np.ndarray, codes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples in the order of their ranks, and the rank of the group of each of these."""
     order = np.argsort(ranks, kind="stable")

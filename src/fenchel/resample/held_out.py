@@ -11,10 +11,12 @@ import numpy as np
 from fenchel._array import Array, as_index, host, namespace
 from fenchel._progress import counted, here
 from fenchel.losses.loss import Loss, rows_of
+from fenchel.operators import streamed
 from fenchel.operators.eigenbasis import Function
 from fenchel.problem import DualProblem
 from fenchel.problem.derived import bound_loss, holding_out, restricted
 from fenchel.resample.ridge import approximate_loo, double_expansion
+from fenchel.resample.streamed import streamed_predictions
 from fenchel.resample.surface import Trail, batch_size, descending, factor_share, solve_bound_grid, solve_grid
 from fenchel.solvers import ClosedForm, DouglasRachford, Solution
 
@@ -50,6 +52,10 @@ def held_out(
     With ``expanded=True`` predictions are weights of the outputs of the other samples, see ``double_expansion``.
     """
     bound = [bound_loss(problem, loss) for loss in losses]
+    if streamed(problem.gram) is not None and not expanded:
+        pairs = streamed_predictions(problem, bound, lams, folds, tol)
+        yield from counted((HeldOut(*pair) for pair in pairs), len(bound) * len(lams))
+        return
     is_square = [not expanded and ClosedForm().why_not(problem.with_(loss=loss)) is None for loss in bound]
     if any(is_square):
         ridge = _RidgeHeldOut(problem, folds)

@@ -23,9 +23,11 @@ from fenchel.model.fit import solve
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_lams, as_losses
 from fenchel.model.training_set import TrainingSet, check_loss
+from fenchel.operators import streamed
 from fenchel.problem.dual_problem import arithmetic
-from fenchel.resample.folds import whole_folds
+from fenchel.resample.folds import whole_folds, whole_part
 from fenchel.resample.held_out import HeldOut, held_out, nearly_held_out
+from fenchel.resample.streamed import LOOSE_GAP
 from fenchel.search.aggregates import AGGREGATES
 from fenchel.search.checkpoint import Checkpoint, search_key
 from fenchel.search.choice import KernelChoice
@@ -43,6 +45,8 @@ __all__ = [
 ]
 
 _GRID = 4.0  # cost of a grid, whose folds have factorisations of their own, in fits of one pair
+# with more samples loss and lam are compared on a part of them, as long as it takes: 2000 factorise in a second
+MOST_SEARCHED = 2000
 _FLAT = 1e-3  # relative difference of two errors that is ignored
 _MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
 _A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
@@ -119,6 +123,10 @@ class SearchResult:
             return None  # flat: a further point would not help
         return float(lams[place] ** 2 / lams[neighbour])
 
+    def times(self, share: float) -> "SearchResult":
+        """Return the result for a sample of other weight, at the same ridge lam n: lam is multiplied by a share."""
+        return replace(self, lams=[float(f"{lam * share:.15g}") for lam in self.lams])
+
     def joined(self, other: "SearchResult") -> "SearchResult":
         """Join the result with another one for the same losses and other lams."""
         lams = np.array(self.lams + other.lams)
@@ -180,10 +188,25 @@ class Search:
         is_capped = choice.is_robust and estimator.aggregate == "auto"
         return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
 
+    def on(self, training_set: TrainingSet) -> "Search":
+        """Return the search with a gap that tells pairs apart, where a Gram matrix is too large to be factorised."""
+        is_large = streamed(training_set.ridge.gram) is not None
+        return replace(self, tol=max(self.tol, LOOSE_GAP)) if is_large else self
+
     @property
     def is_approximate(self) -> bool:
         """Whether leave-one-out predictions are approximated."""
         return isinstance(self.cv, str) and self.cv == "approximate-loo"
+
+    def part_of(self, sample: Sample) -> Sample:
+        """Return the sample, or as much of a larger one as the grid is compared on if the folds are a number.
+
+        The part is drawn from what samples contain, and of whole groups.
+        """
+        if sample.n_samples <= MOST_SEARCHED or not isinstance(self.cv, Integral):
+            return sample
+        groups = sample.kept(self.groups)
+        return sample.keeping(whole_part(sample.contents(), MOST_SEARCHED, groups, 4 * int(self.cv)))
 
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""

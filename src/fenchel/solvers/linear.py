@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fenchel._array import Array, namespace, spd_inverse
-from fenchel.operators import ConjugateGradients, Operator
+from fenchel.operators import ConjugateGradients, KeptRows, Operator
 from fenchel.operators.dense import shifted
 from fenchel.problem.batch import Batch
 from fenchel.solvers.state_file import StateFile
@@ -77,25 +77,35 @@ class Inverse:
 
 
 class Conjugate:
-    """Solve the same for one problem by conjugate gradients from the last solution, without storing a matrix."""
+    """Solve the same by conjugate gradients from the last solution, without a factorisation.
+
+    Problems with samples held out are solved on the others. The products of the solutions with the Gram operator are
+    known for all samples.
+    """
 
     slack = 0.3  # a new rho makes the last solution a worse start
 
-    def __init__(self, batch: Batch, rhos: np.ndarray, gram: Operator, before: "Conjugate | None" = None) -> None:
-        self.gradients: ConjugateGradients
+    def __init__(
+        self,
+        batch: Batch,
+        rhos: np.ndarray,
+        gram: Operator,
+        before: "Conjugate | None" = None,
+        rows: KeptRows | None = None,
+    ) -> None:
         self.marks: list[Mark] = [] if before is None else before.marks
         self.file: StateFile | None = None if before is None else before.file  # the checkpoint
-        problem, shift = batch.first, batch.first.curvature + float(rhos[0])
         last, rtol = (None, LOOSE) if before is None else (before.gradients, before.gradients.rtol)
-        self.gradients = ConjugateGradients(gram, problem.scale, shift, rtol, last)
+        shifts = batch.curvatures + batch.column(rhos)
+        self.gradients: ConjugateGradients = ConjugateGradients(gram, batch.scales, shifts, rtol, last, rows)
 
     def __call__(self, right: Array) -> Array:
-        """Return A for B of shape (n, 1, p)."""
-        return self.gradients(right[:, 0, :])[:, None, :]
+        """Return A for B of shape (n, B, p)."""
+        return self.gradients(right)
 
     def at(self, batch: Batch, rhos: np.ndarray) -> "Conjugate":
-        """Return the solver for another rho, which continues from the last solution."""
-        return Conjugate(batch, rhos, self.gradients.gram, self)
+        """Return the solver for another rho, which continues from the last solutions."""
+        return Conjugate(batch, rhos, self.gradients.gram, self, self.gradients.rows)
 
 
 class Mark(NamedTuple):
