@@ -89,7 +89,7 @@ def test_folds_by_products_are_those_by_factorisations(sample, folds, rng, loss,
         assert pair.gap <= tol
         assert_allclose(pair.predictions, expected[lam].predictions, rtol=0, atol=10 * tol**0.5)
         errors = [np.mean((one.predictions - Y) ** 2) for one in (pair, expected[lam])]
-        assert errors[0] == pytest.approx(errors[1], rel=1e-3)
+        assert errors[0] == pytest.approx(errors[1], rel=2e-3)
 
 
 def test_a_search_on_a_part(sample, monkeypatch):
