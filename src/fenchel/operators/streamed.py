@@ -177,7 +177,27 @@ class Streamed(ScalarOperator):
 
 
 def fits_in_single(n: int, like: Array) -> bool:
-    """Whether a Gram matrix of n samples in float32 takes at most half of the free memory."""
+    """Whether a Gram matrix of n samples in float32 takes at most half of the free memory.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    like : array
+        An array on the device in question.
+
+    Returns
+    -------
+    is_small : bool
+        ``True`` if it does, or if the free memory is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.operators import fits_in_single
+    >>> fits_in_single(10, np.ones(1)), fits_in_single(10**9, np.ones(1))
+    (True, False)
+    """
     free = free_memory(like)
     return free is None or 4 * n**2 <= _PART * free
 
