@@ -1,10 +1,16 @@
 """The parts that the contract tests run on: whatever each room's ``__all__`` holds."""
 
+import re
 from inspect import isabstract
 
 from fenchel import approximations, decoders, kernels, losses, representations, solvers, task_losses
 from fenchel._component import Component
 from fenchel.representations import CoordinateSpace
+
+
+def named(value):
+    """Return the ``repr`` of a parameter as the name of a case: the same in every process, without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def examples(room, base):

@@ -27,6 +27,7 @@ from fenchel.task_losses import (
     PartsDecoder,
     TaskSpace,
 )
+from tests.parts import named
 
 MIXED = LossColumns(Absolute(), [1]) + 2.0 * LossColumns(CircleGeodesic(), [0]) + LossColumns(LeastSquares(), [3, 2])
 
@@ -73,7 +74,7 @@ def mixed_loss(y, z):
         ),
         (LossColumns(Hamming(), [3, 1]), lambda y, z: hamming(y[[3, 1]], z[[3, 1]])),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_every_pair(loss, function):
     Y, Z = label_sets(9), label_sets(6, seed=1)

@@ -13,6 +13,7 @@ from fenchel import StructuredPredictor
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.task_losses import Hamming
+from tests.parts import named
 
 SKETCH = np.array([0.449, 0.342, 0.02, 0.188]) / 0.999  # of the label sets 00, 01, 10, 11
 
@@ -99,7 +100,7 @@ def test_diameter_changes_nothing():
         (EpsilonRidge(0.69), ridge_slope(0.69)),
         (EpsilonSVR(0.5), lambda t: (t > 0.5) * 1.0),
     ],
-    ids=repr,
+    ids=named,
 )
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_zero_one_orders_classes_as_their_probabilities(loss, slope, n_classes):
@@ -190,7 +191,7 @@ def test_hamming_is_not_calibrated_for_any_insensitive_zone(epsilon):
         (Huber(0.1), huber_slope(0.1), 0.0305, 0),
         (Huber(2.0), huber_slope(2.0), 0.0, 1),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_counter_example_of_the_page_and_the_estimator_itself(loss, slope, wanted, label):
     """The four label sets at one input, by hand: E y = (.208, .5305), Hamming excess (2 (.5305) - 1) / 2 = .0305."""
@@ -232,7 +233,7 @@ def test_costs_of_two_classes(threshold):
 @pytest.mark.parametrize(
     ("loss", "slope"),
     [(Huber(k), huber_slope(k)) for k in (0.2, 0.8)] + [(EpsilonRidge(0.3), ridge_slope(0.3))],
-    ids=repr,
+    ids=named,
 )
 def test_comparison_inequality_with_the_bias(loss, slope):
     """Theorem 9, for a random loss matrix and random codes; the constant from the codes' Gram matrix (Corollary 10)."""
