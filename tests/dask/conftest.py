@@ -77,8 +77,12 @@ def sample(rng):
 
 
 def drawn(rng, n=200):
-    """Return inputs and outputs of which a tenth is wrong."""
+    """Return inputs and outputs of which a tenth is wrong.
+
+    In memory landmarks are drawn in the order of the contents of samples, on a cluster in the given one: it is the same.
+    """
     X = rng.uniform(-2, 2, (n, 3))
+    X = X[np.argsort(X[:, 0])]
     Y = np.sin(X @ rng.standard_normal((3, 2))) + 0.1 * rng.standard_normal((n, 2))
     Y[::10] += 3
     return X, Y

@@ -102,7 +102,7 @@ def test_numbers(here, rng):
         "loss": Huber(0.3),
         "lam": 1e-2,
         "tol": 1e-8,
-        "solver": Krylov(n_components=20),
+        "solver": Krylov(n_components=20, tiles="float64"),
     }
     model = OperatorKernelRegressor(**settings)
     expected = model.fit(X, Y[:, 0]).predict(X)
