@@ -79,7 +79,7 @@ def sample(rng):
 def drawn(rng, n=200):
     """Return inputs and outputs of which a tenth is wrong.
 
-    In memory landmarks are drawn in the order of the contents of samples, on a cluster in the given one: it is the same.
+    In memory landmarks are drawn in the order of the contents of samples, on a cluster in the given one: here the same.
     """
     X = rng.uniform(-2, 2, (n, 3))
     X = X[np.argsort(X[:, 0])]
