@@ -221,6 +221,18 @@ def test_features_that_are_all_null():
     assert basis[0].shape == (5, 1) and np.all(basis[1] > 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", [0, 1, 4, 5])
+def test_features_of_rows_of_very_different_weight(seed, dtype):
+    """Case 5835: moments in float32 have no digits of the small directions, and no Cholesky factor."""
+    sizes = 10.0 ** -np.array([0, 1, 2, 3, 4, 9, 9, 9])
+    features = (sizes[:, None] * np.random.default_rng(seed).standard_normal((8, 8))).astype(dtype)
+    turned, squares, rotation = orthogonal_features(features)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(turned.T @ turned, np.diag(squares), atol=100 * eps * squares.max())
+    np.testing.assert_allclose(features @ rotation, turned, atol=100 * eps**0.5 * np.abs(features).max())
+
+
 def test_distances_of_sparse_rows_beyond_float32():
     """Case 3172: a square that overflows is a kernel value of zero, and no warning."""
     X = scipy.sparse.csr_array(np.array([[1e25, 0.0], [0.0, 1.0], [0.0, 2.0]], dtype=np.float32))

@@ -10,6 +10,7 @@ from fenchel.operators.operator import Index, ScalarOperator, is_thin, scaled, t
 __all__ = ["Thin", "orthogonal", "orthogonal_features"]
 
 _LARGE = 2**23  # size of features from which their D × D products are factorised instead
+_ROUND_OFF = 16.0  # in eps: what is below is noise in float32, whose moments no Cholesky factor corrects
 _LEAST = 1e-12  # relative size of the smallest eigenvalue that survives round-off in the products of the features
 _BLOCK = 2**14  # rows rotated at a time
 
@@ -98,7 +99,8 @@ def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
     """
     xp = namespace(features)
     values, vectors = xp.linalg.eigh(features.T @ features)
-    first = int(xp.sum(xp.astype(values <= _LEAST * float(values[-1]), xp.int64)))
+    least = max(_LEAST, _ROUND_OFF * eps(values)) * float(values[-1])
+    first = int(xp.sum(xp.astype(values <= least, xp.int64)))
     first = min(first, values.shape[0] - 1)
     tiny = float(xp.finfo(values.dtype).smallest_normal)
     if not float(values[-1]) > tiny:  # all features are zero
