@@ -78,7 +78,8 @@ def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) ->
         is_fast = not is_on_cpu(X) or _seconds(X, settings, n_outputs) <= _PATIENCE
     else:
         free, needed = free_memory(X), _stored(X.shape[0], X.shape[0], settings.solver.gram_copies, n_outputs)
-        is_fast = (free is None or needed <= free) and _BASIS * X.shape[0] ** 3 / FLOPS <= _PATIENCE
+        is_short = not is_on_cpu(X) or _BASIS * X.shape[0] ** 3 / FLOPS <= _PATIENCE
+        is_fast = is_short and (free is None or needed <= free)
     if is_fast:
         return settings
     count = min(_room(X, n_outputs), int(math.sqrt(_PATIENCE * FLOPS / (_FACTOR * X.shape[0]))))
