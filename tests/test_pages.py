@@ -173,7 +173,7 @@ def test_the_page_on_several_kernels_runs():
 def test_the_page_on_curves_runs():
     pytest.importorskip("skfda")
     pytest.importorskip("matplotlib")
-    names = names_after("functional.rst", blocks_of("functional.rst", 9))
+    names = names_after("functional.rst", blocks_of("functional.rst", 10))
     assert names["model"].predict(names["test"].X).shape == (200, 50, 2)
     assert (names["flagged"] > 1 - 1e-6).all()
     assert (names["same"].grid_ == names["train"].t).all()
@@ -197,7 +197,7 @@ def test_the_page_on_structured_outputs_runs():
 
 
 def test_the_page_on_the_loss_trick_runs():
-    names = names_after("loss_trick.rst", blocks_of("loss_trick.rst", 5))
+    names = names_after("loss_trick.rst", blocks_of("loss_trick.rst", 6))
     assert names["found"].shape == (50,) and names["alpha"].shape == (50, 200)
     model, wrong = names["model"], names["wrong"]
     assert model.duality_gap_ <= 1e-6

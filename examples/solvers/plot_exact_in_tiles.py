@@ -1,12 +1,12 @@
 """
-Exact fits without the Gram matrix
+Exact fits without a factorisation
 ==================================
 
-How to solve the exact problem when the Gram matrix does not fit in memory.
+How to solve the exact problem when the Gram matrix is too large to be factorised.
 
-``solver="krylov"`` solves the exact problem without storing the Gram matrix. It starts from the features of a few
-landmarks, and continues with passes over the kernel, tile by tile. All certificates below are those of the exact
-problem.
+``solver="krylov"`` solves the exact problem by conjugate gradients, as ``solver="auto"`` does from about 4000 samples
+on. It starts from the features of a few landmarks, and continues with passes over the kernel, which is stored in
+float32 where it fits and computed in tiles where not. All certificates below are those of the exact problem.
 """
 
 import logging
@@ -59,11 +59,11 @@ print(f"krylov: {exact.status_}, {exact.certificate_} gap {exact.duality_gap_:.1
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 left.plot(x, y, ".", color="0.8", markersize=2, label="samples, a tenth wrong")
 left.plot(x, thin.predict(X), color="C1", label="12 landmarks")
-left.plot(x, exact.predict(X), color="C0", label="exact, in tiles")
+left.plot(x, exact.predict(X), color="C0", label="exact")
 left.set(title="What 12 landmarks miss", xlabel="input", ylabel="output", ylim=(-1.8, 3.4))
 left.legend(loc="upper left", frameon=False)
 steps, gaps = np.array([entry[:2] for entry in exact.history_]).T
-right.semilogy(steps, gaps, "o-", color="C0", label="in tiles")
+right.semilogy(steps, gaps, "o-", color="C0", label="exact fit")
 right.axhline(thin.duality_gap_, color="C1", label="12 landmarks")
 right.axhline(exact.tol, color="0.6", linestyle=":", label="tol")
 right.set(title="The exact duality gap", xlabel="steps of the splitting", ylabel="relative gap")

@@ -104,6 +104,8 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         Results of the kernel search, as for ``OperatorKernelRegressorCV``.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
+    n_searched_ : int
+        Number of samples on which they were compared: all, or 2000 of more if ``cv`` is a number.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of held-out curves, aggregated over curves and folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)

@@ -102,12 +102,12 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         Results of the kernel search, one entry for each trial: ``family``, ``width`` in median distances, relative
         weight of the ``linear`` part, whether the search was ``robust``, the number of samples ``n_samples`` on which
         it was decided, the best ``lam`` for these relative to the mean diagonal, the leave-one-out ``error`` and
-        ``seconds``. Kernel and type of loss are decided on at most 1000 samples, ``lam`` and the losses of a grid on
-        all of them. If outputs are missing, the ``share`` of their
-        correlation in the operator: zero in the race of kernels, which the trials of operators follow. ``None`` for a
-        given kernel.
+        ``seconds``. If outputs are missing, the ``share`` of their correlation in the operator: zero in the race of
+        kernels, which the trials of operators follow. ``None`` for a given kernel.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
+    n_searched_ : int
+        Number of samples on which they were compared: all, or 2000 of more if ``cv`` is a number.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of the held-out samples, aggregated over folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)

@@ -98,7 +98,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
 
     Attributes
     ----------
-    best_kernel_, best_loss_, best_lam_, search_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_
+    best_kernel_, best_loss_, best_lam_, search_, cv_errors_, fold_errors_, cv_gaps_, losses_, lams_, n_searched_
         As for ``OperatorKernelRegressorCV``.
     best_output_kernel_ : kernel or str
         The chosen kernel of the outputs.

@@ -1,4 +1,4 @@
-"""Gram matrix of a kernel on a sample, computed in tiles and never stored."""
+"""Gram matrix of a kernel on a sample, computed in tiles or stored in float32."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -22,7 +22,7 @@ _SUM = 4096  # columns whose products are added in float32
 
 
 class Streamed(ScalarOperator):
-    """The matrix k(X, Z), computed in tiles during each product and never stored.
+    """The matrix k(X, Z), computed in tiles during each product; in float32 it is stored if it fits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exact solutions without storing the Gram matrix: the splitting, with conjugate gradients inside."""
+"""Exact solutions without a factorisation of the Gram matrix: the splitting, with conjugate gradients inside."""
 
 import logging
 import math
@@ -37,7 +37,7 @@ IDLE = 20  # steps after which a certificate is computed whatever the estimate s
 
 
 class Krylov(ProblemwiseSolver[State]):
-    r"""Douglas–Rachford splitting of the exact problem, with a Gram matrix that is computed in tiles and never stored.
+    r"""Douglas–Rachford splitting of the exact problem, with a Gram matrix that is not factorised.
 
     The problem with a few features in place of the kernel is solved first. The splitting continues from the state of
     that solution, and its linear systems are solved by conjugate gradients, preconditioned by the features.
