@@ -42,7 +42,8 @@ def error(model):
 # The search sees two thousand samples. The fit of all five thousand is exact, and certified as such.
 start = time.process_time()
 model = OperatorKernelRegressorCV().fit(X, Y)
-print(f"{model.n_searched_} samples searched, {len(model.dual_coef_)} fitted, {time.process_time() - start:.1f} s of CPU")
+seconds = time.process_time() - start
+print(f"{model.n_searched_} samples searched, {len(model.dual_coef_)} fitted, {seconds:.1f} s of CPU")
 print(f"{model.best_loss_}; {model.certificate_} gap {model.duality_gap_:.0e}; test error {error(model):.3f}")
 
 # %%
