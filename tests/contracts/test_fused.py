@@ -211,7 +211,7 @@ class TestKrylovOnADevice:
         model = self.fitted(rng, n_components=20, tiles="float32")
         assert model.duality_gap_ <= 1e-6 and model.certificate_ == "exact"
         single = len(model.history_)
-        assert single < len(self.fitted(rng, n_components=20).history_)
+        assert single < len(self.fitted(rng, n_components=20, tiles="float64").history_)
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_a_fit_that_is_cut_short_has_a_certificate(self, rng):

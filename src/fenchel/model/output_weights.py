@@ -59,7 +59,7 @@ class Weights(Task):
     @property
     def is_expanded(self) -> bool:
         """Whether duals are in the feature space of the outputs, and are expanded into weights."""
-        return bool(self.spec.loss.profile != Quadratic())
+        return self.spec.loss.is_relative or bool(self.spec.loss.profile != Quadratic())
 
     def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
         """Return checked data, with all given outputs."""
