@@ -127,7 +127,7 @@ class TestSearch:
             for j, lam in enumerate(search.lams):
                 for k, test in enumerate(folds):
                     train = np.setdiff1d(np.arange(N), test)
-                    part = solve(learned(X[train], Y[train]), spec().solving(loss, lam))
+                    part = solve(learned(X[train], Y[train]), replace(spec(), loss=loss, lam=lam))
                     refits[i, j, k] = np.sum((Y[test] - part.expansion.coordinates(X[test])) ** 2, axis=1).mean()
         assert_allclose(result.fold_errors, refits, rtol=1e-4)
         assert_allclose(result.cv_errors, result.fold_errors.mean(axis=2))

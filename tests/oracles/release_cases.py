@@ -201,7 +201,8 @@ APPROXIMATE: Nystrom(8) ; RandomFeatures(20) ; PSparsified(10) ; Nystrom(8), cer
 _ROWS = """
 # regressors
 vectors | OperatorKernelRegressor(Gaussian(0.5), loss=@, lam=1e-2) | $RADIAL ; $POINTWISE
-signs | OperatorKernelRegressor(Gaussian(0.5), loss=@, lam=1e-2) | MaxMargin()
+signs | OperatorKernelRegressor(Gaussian(0.5), loss=@, lam=1e-2) | MaxMargin() ; InnerProduct(SquaredHinge())
+vectors | OperatorKernelRegressor(Gaussian(0.5), loss=@, lam=1e-2) | InnerProduct(Hinge(), lambda Y: Y[:, ::-1])
 vectors | OperatorKernelRegressor(@, loss=Huber(0.3), lam=1e-2) | $SCALAR | predict gradient
 bits | OperatorKernelRegressor(@, lam=1e-2) | Tanimoto() ; GaussianTanimoto(0.5)
 vectors | OperatorKernelRegressor(Gaussian(0.5), @, EpsilonRidge(0.2), 1e-2) | $OPERATOR | predict gradient
