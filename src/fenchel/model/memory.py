@@ -89,7 +89,7 @@ def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) ->
 def _seconds(X: Array, settings: Spec, n_outputs: int) -> float:
     """Return the estimated seconds of an exact fit that does not factorise the Gram matrix."""
     is_stored = fits_in_single(X.shape[0], X) and is_on_cpu(X)
-    return Krylov().estimate(X.shape[0], n_outputs, _known(settings.loss), is_stored).seconds
+    return Krylov().estimate(X.shape[0], n_outputs, _known(settings.loss), settings.lam, is_stored).seconds
 
 
 def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
@@ -106,7 +106,7 @@ def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
 
 def warn_if_slow(n: int, settings: Spec, n_outputs: int, n_threads: int = 1) -> None:
     """Warn as ``warn_of_time`` does, for a fit in several threads."""
-    _warn_if_slow(Krylov().estimate(n, n_outputs, _known(settings.loss)).seconds / 60 / n_threads, settings)
+    _warn_if_slow(Krylov().estimate(n, n_outputs, _known(settings.loss), settings.lam).seconds / 60 / n_threads, settings)
 
 
 def _warn_if_slow(minutes: float, settings: Spec) -> None:
