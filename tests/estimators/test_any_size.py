@@ -1,19 +1,29 @@
 """Searches on a part of a large sample, folds by products with one matrix, landmarks for fits that take too long."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from fenchel import FunctionalRegressorCV, OperatorKernelRegressorCV, StructuredPredictorCV
+from fenchel import (
+    FunctionalRegressorCV,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    StructuredPredictorCV,
+)
 from fenchel.app.persistence import load, save
 from fenchel.approximations import Nystrom
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, as_operator_kernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
+from fenchel.model.memory import is_streamed
+from fenchel.model.spec import Spec
 from fenchel.operators import ConjugateGradients, Dense, KeptRows, Streamed, kronecker
 from fenchel.problem import DualProblem
 from fenchel.resample.held_out import held_out
+from fenchel.solvers import Krylov
 
 N, P = 60, 3
 KERNEL = Gaussian(0.3)
@@ -130,6 +140,28 @@ def test_parts_of_curves_and_objects(sample, monkeypatch, case):
         settings = {"output_kernel": "precomputed", "losses": ["square"], "lams": [1e-3, 1e-2], "center": False}
         model = StructuredPredictorCV("precomputed", **settings).fit(KERNEL(X), KERNEL(Y))
     assert model.n_searched_ == 40 and model.dual_coef_.shape[0] == N and model.duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("loss", [Square(), Huber(0.2)], ids=repr)
+def test_a_small_lam_needs_a_stored_matrix(rng, loss):
+    """Conjugate gradients take ever more steps as lam falls, a factorisation does not."""
+    X, kernel = rng.standard_normal((5000, 2)), as_operator_kernel(KERNEL)
+    spec = Spec.of(OperatorKernelRegressor(), loss)
+    assert is_streamed(X, kernel, replace(spec, lam=1e-6), 2)
+    assert not is_streamed(X, kernel, replace(spec, lam=1e-12), 2)
+
+
+def test_passes_grow_as_the_root_of_lam(rng):
+    """Between two lams below 1e-6 the passes of a fit grow as estimated, up to a factor of two."""
+    X = rng.uniform(-2, 2, (600, 4))
+    passes = {}
+    for lam in (1e-6, 1e-8):
+        gram = Streamed(KERNEL, X, features=lambda: Nystrom(150).approximate(KERNEL, X).features(X))
+        problem = DualProblem.build(gram, np.sin(X[:, :2]), Square(), lam)
+        assert Krylov(tiles="float64").solve(problem).certificate.relative_gap <= 1e-6
+        passes[lam] = gram.n_passes
+    estimates = [Krylov().estimate(600, 2, Square(), lam).n_steps for lam in (1e-6, 1e-8)]
+    assert 0.5 <= passes[1e-8] / passes[1e-6] / (estimates[1] / estimates[0]) <= 2
 
 
 def test_folds_of_a_matrix_that_is_not_factorised(sample, monkeypatch):
