@@ -106,7 +106,9 @@ def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
 
 def warn_if_slow(n: int, settings: Spec, n_outputs: int, n_threads: int = 1) -> None:
     """Warn as ``warn_of_time`` does, for a fit in several threads."""
-    _warn_if_slow(Krylov().estimate(n, n_outputs, _known(settings.loss), settings.lam).seconds / 60 / n_threads, settings)
+    _warn_if_slow(
+        Krylov().estimate(n, n_outputs, _known(settings.loss), settings.lam).seconds / 60 / n_threads, settings
+    )
 
 
 def _warn_if_slow(minutes: float, settings: Spec) -> None:

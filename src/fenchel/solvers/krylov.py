@@ -32,8 +32,8 @@ _READ = 1e10  # bytes of a stored matrix that are read per second
 # over the kernel to a gap of 1e-6, n from 4000 to 10 000, 10 inputs: 36 for the square loss, 193 to 284 for Huber's;
 # four times as many without curvature
 _PASSES = 200.0
-# lam below which there are more, as the root of its inverse: so grow the steps of conjugate gradients with the condition
-# of the systems. n = 2500, square loss, smooth targets without noise, from 1e-6 to 1e-9: 44, 176, 547 and 3219
+# below this lam there are more, as the root of its inverse, since the condition of the systems grows; n = 2500, square
+# loss, smooth targets without noise, lam from 1e-6 to 1e-9: 44, 176, 547 and 3219 passes
 _EASY_LAM = 1e-6
 ALONE = 1e-9  # rho for the square loss, where there is nothing to split
 IDLE = 20  # steps after which a certificate is computed whatever the estimate says
