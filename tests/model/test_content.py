@@ -83,6 +83,13 @@ def test_explicit_zeros_of_a_sparse_array_are_zeros():
     assert padded.nnz == 4
 
 
+def test_sparse_rows_have_the_order_of_the_same_rows_with_zeros(rng):
+    rows = rng.integers(-2, 3, (300, 5)) * (rng.random((300, 5)) < 0.4)
+    for found in (rows.astype(float), rows > 0, np.where(rng.random(rows.shape) < 0.1, np.nan, rows)):
+        assert_array_equal(contents(csr_array(found)), contents(found))
+    assert_array_equal(contents(csr_array((4, 3)), np.arange(4)[::-1]), [3, 2, 1, 0])
+
+
 @pytest.mark.parametrize("unit", [0.1, 3.0, 1e-200, 1 / 3])
 def test_units_do_not_matter(unit, rng):
     X = np.column_stack([rng.integers(0, 4, 50), rng.standard_normal(50)])

@@ -113,22 +113,27 @@ def _columns(part: Outputs, rows: np.ndarray) -> Iterator[np.ndarray]:
     elif is_sparse(part):
         yield from _of_sparse(part[rows])
     else:
-        values = part[rows].reshape(len(rows), -1)
-        is_plain = values.dtype.kind in "biufcmMUS"
-        yield from (column if is_plain else _words(column) for column in values.T)
+        is_plain, is_whole = part.dtype.kind in "biufcmMUS", len(rows) == len(part)
+        for place in np.ndindex(part.shape[1:]):  # no copy of several columns, for arrays on disk
+            column = part[:, *place]
+            column = column if is_whole else column[rows]
+            yield column if is_plain else _words(column)
 
 
 def _of_sparse(part: Array) -> Iterator[np.ndarray]:
-    """Yield the places and the values of the first, the second and further numbers of each row that are not zero."""
-    part = part.copy()
+    """Yield the places and the values of the first, the second and further numbers of each row that are not zero.
+
+    Places are signed so that rows have the order that they have with their zeros: among rows that are equal so far, the
+    earlier a negative number comes the smaller is its row, and the earlier another one comes the larger.
+    """
     part.sum_duplicates()
     part.eliminate_zeros()
-    counts = np.diff(part.indptr)
-    yield counts
+    counts, before = np.diff(part.indptr), part.indices - part.shape[1]
+    signed = np.where(part.data < 0, before, -before)
     for k in range(int(counts.max(initial=0))):
-        at = np.minimum(part.indptr[:-1] + k, max(part.nnz - 1, 0))
-        yield np.where(k < counts, part.indices[at], -1)
-        yield np.where(k < counts, part.data[at], 0.0)
+        at = np.minimum(part.indptr[:-1] + k, part.nnz - 1)
+        yield np.where(k < counts, signed[at], 0)
+        yield np.where(k < counts, part.data[at], 0)
 
 
 def _words(objects: np.ndarray) -> np.ndarray:
