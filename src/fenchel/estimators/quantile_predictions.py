@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 
 from fenchel._array import Array, as_like, host, is_host, namespace
-from fenchel._check import Interval, check_parameter, unmasked
+from fenchel._check import Interval, check_finite, check_parameter, unmasked
 from fenchel.data.frames import in_container, with_arrays
 from fenchel.data.quadrature import interpolation
 from fenchel.estimators.quantile_pilot import QuantilePilot, pinball
@@ -164,7 +164,8 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
 def losses_of(model: QuantileRegressor, X: Array, y: Array) -> np.ndarray:
     """Return the loss of each sample, integrated over the levels of the model and summed over outputs."""
-    predicted, truth = _on_host(with_arrays(model).predict(X, model.levels_)), _on_host(y)
+    predicted = _on_host(with_arrays(model).predict(X, model.levels_))
+    truth = check_finite(_on_host(unmasked(y, "y")), "y")
     n = len(predicted)
     if len(truth) != n:
         raise ValueError(f"X and y must have the same number of samples. Got {n} and {len(truth)}.")
