@@ -324,11 +324,13 @@ def test_zero_medians(cls):
 @every_mean
 def test_median_of_a_large_sample_takes_evenly_spaced_curves_and_points(cls, monkeypatch):
     X = curves(21, 9)
+    ordered = X[np.argsort(X[:, 0])]
     monkeypatch.setattr(functional, "_MEDIAN_POINTS", 5)  # points 0, 2, 4, 6, 8
-    monkeypatch.setattr(functional, "_MEDIAN_VALUES", 5 * 61)  # pairs of 11 curves: 0, 2, ..., 20
+    monkeypatch.setattr(functional, "_MEDIAN_VALUES", 5 * 61)  # pairs of 11 curves, 0, 2, ..., 20 in order of content
     gamma = cls("median").resolve(X).gamma
+    assert gamma == cls("median").resolve(X[::-1]).gamma
     monkeypatch.undo()
-    assert gamma == cls("median").resolve(X[::2, ::2]).gamma
+    assert gamma == cls("median").resolve(ordered[::2, ::2]).gamma
     assert gamma != cls("median").resolve(X).gamma
 
 

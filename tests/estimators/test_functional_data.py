@@ -17,7 +17,7 @@ from fenchel import (
 from fenchel.datasets import as_curves, make_functional
 from fenchel.estimators import functional_cv
 from fenchel.exceptions import DataWarning, IncompatibleError, SlowFitWarning
-from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part, Separable
+from fenchel.kernels import FunctionalGaussian, Gaussian, IntegralLaplacian, Laplacian, Matrix, Part
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.representations import Eigen
 from fenchel.resample import surface as surfaces
@@ -385,7 +385,6 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"kernel": Separable()}, "'kernel' parameter must be a scalar kernel.*comes from 'output_kernel'"),
             ({"kernel": Matrix(np.eye(2))}, "must be a ScalarKernel"),
             ({"kernel": 3.0}, "must be a ScalarKernel"),
             ({"output_kernel": 3.0}, "must be a ScalarKernel"),
@@ -393,7 +392,7 @@ class TestErrors:
             ({"representation": 3}, "'representation' parameter must be a CurveRepresentation"),
             ({"loss": 3}, "'loss' parameter must be a Loss instance"),
         ],
-        ids=["separable", "operator", "number", "output", "vectors", "representation", "loss"],
+        ids=["operator", "number", "output", "vectors", "representation", "loss"],
     )
     def test_bad_types(self, sample, parameters, message):
         X, Y = sample
