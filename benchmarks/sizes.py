@@ -1,7 +1,7 @@
 """Searches without arguments against the number of samples: CPU seconds and test errors, beside tuned rivals.
 
     python benchmarks/sizes.py [1000 4000 10000] [--seeds 1] [--quick]
-    python benchmarks/sizes.py --exhaustive [--seeds 3]
+    python benchmarks/sizes.py --exhaustive [4000] [--seeds 2]
 
 The outputs are smooth functions of ten inputs with noise: sines of projections and products. The error is the root mean
 squared distance to the noise-free outputs at new inputs, over that of their mean. Rivals choose their settings by folds
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from defaults import TABLES, Rival, relative_error, scaled
+from defaults import TABLES, Rival, Split, relative_error, scaled
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 from fenchel import OperatorKernelRegressorCV
 from fenchel.approximations import Nystrom
 
-SIZES, QUICK = (1000, 4000, 10_000), (300, 600)
+SIZES, LARGE, QUICK = [1000, 4000, 10_000], [4000], [300, 600]
 N_TEST = 2000
 GAMMAS = np.logspace(-1.5, 0.5, 5) / 10
 LAST = {"KernelRidge": 4000}  # the largest number of samples of a rival
@@ -43,7 +43,7 @@ FIGURE = Path(__file__).parents[1] / "docs" / "_static" / "sizes.svg"
 OURS = "fenchel"
 
 
-def smooth(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def smooth(n: int, seed: int) -> Split:
     """Return training inputs and outputs, and test inputs with their noise-free outputs."""
     rng = np.random.default_rng(seed)
     A, B = rng.standard_normal((10, 20)) / 10**0.5, rng.standard_normal((20, 5)) / 20**0.5
@@ -109,24 +109,25 @@ def grows(sizes: list[int], seeds: int) -> dict[str, dict[int, np.ndarray]]:
     return found
 
 
-def samples(seeds: int) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]]:
-    """Yield 4000 training rows of each sample, and 2000 test rows."""
+def samples(n: int, seeds: int) -> Iterator[tuple[str, Split]]:
+    """Yield n training and 2000 test rows of each sample that has as many."""
     for seed in range(seeds):
-        yield "smooth", smooth(4000, seed)
+        yield "smooth", smooth(n, seed)
         for name in ("bike", "rf1"):
             X, Y = TABLES[name]()
-            train, test, _ = np.split(np.random.default_rng(seed).permutation(len(X)), [4000, 4000 + N_TEST])
-            yield name, (X[train], Y[train], X[test], Y[test])
+            train, test, _ = np.split(np.random.default_rng(seed).permutation(len(X)), [n, n + N_TEST])
+            if len(test) == N_TEST:
+                yield name, (X[train], Y[train], X[test], Y[test])
 
 
-def exhaustive(seeds: int) -> None:
+def exhaustive(sizes: list[int], seeds: int) -> None:
     """Print seconds and errors of searches on a part and on all samples, and the ratios of the errors."""
-    print(f"{'sample':8}{'CPU s':>8}{'of all':>8}{'error':>9}{'of all':>9}{'ratio':>8}")
-    for name, split in samples(seeds):
+    print(f"{'n':>6}  {'sample':8}{'CPU s':>8}{'of all':>8}{'error':>9}{'of all':>9}{'ratio':>8}")
+    for n, (name, split) in ((size, each) for size in sizes for each in samples(size, seeds)):
         rows = [measured(ours(cv=cv), *split) for cv in (5, KFold(5, shuffle=True, random_state=0))]
         (seconds, error), (all_seconds, all_error) = rows
         ratio = error / all_error
-        print(f"{name:8}{seconds:8.1f}{all_seconds:8.1f}{error:9.4f}{all_error:9.4f}{ratio:8.3f}", flush=True)
+        print(f"{n:6}  {name:8}{seconds:8.1f}{all_seconds:8.1f}{error:9.4f}{all_error:9.4f}{ratio:8.3f}", flush=True)
 
 
 def draw(found: dict[str, dict[int, np.ndarray]]) -> None:
@@ -143,20 +144,22 @@ def draw(found: dict[str, dict[int, np.ndarray]]) -> None:
         ax.set_xticks(ticks, [f"{n:,}".replace(",", " ") for n in ticks])
         ax.minorticks_off()
         ax.set(xlabel="samples", ylabel=label)
+    errors = [0.1, 0.2, 0.3, 0.5]
+    axes[1].set_yticks(errors, [str(error) for error in errors])
     axes[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(FIGURE, metadata={"Date": None})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", type=int, nargs="*", default=list(SIZES))
+    parser.add_argument("sizes", type=int, nargs="*")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
     options = parser.parse_args()
     if options.exhaustive:
-        return exhaustive(options.seeds)
-    found = grows(list(QUICK) if options.quick else options.sizes, options.seeds)
+        return exhaustive(options.sizes or LARGE, options.seeds)
+    found = grows(options.sizes or (QUICK if options.quick else SIZES), options.seeds)
     if not options.quick:
         draw(found)
 
