@@ -1,7 +1,7 @@
 """Searches without arguments against the number of samples: CPU seconds and test errors, beside tuned rivals.
 
     python benchmarks/sizes.py [1000 4000 10000] [--seeds 1] [--quick]
-    python benchmarks/sizes.py --exhaustive [4000] [--seeds 2]
+    python benchmarks/sizes.py --exhaustive [4000] [--seeds 4] [--tables bike rf1]
 
 The outputs are smooth functions of ten inputs with noise: sines of projections and products. The error is the root mean
 squared distance to the noise-free outputs at new inputs, over that of their mean. Rivals choose their settings by folds
@@ -109,21 +109,21 @@ def grows(sizes: list[int], seeds: int) -> dict[str, dict[int, np.ndarray]]:
     return found
 
 
-def samples(n: int, seeds: int) -> Iterator[tuple[str, Split]]:
+def samples(n: int, tables: list[str], seeds: int) -> Iterator[tuple[str, Split]]:
     """Yield n training and 2000 test rows of each sample that has as many."""
     for seed in range(seeds):
         yield "smooth", smooth(n, seed)
-        for name in ("bike", "rf1"):
+        for name in tables:
             X, Y = TABLES[name]()
             train, test, _ = np.split(np.random.default_rng(seed).permutation(len(X)), [n, n + N_TEST])
             if len(test) == N_TEST:
                 yield name, (X[train], Y[train], X[test], Y[test])
 
 
-def exhaustive(sizes: list[int], seeds: int) -> None:
+def exhaustive(sizes: list[int], tables: list[str], seeds: int) -> None:
     """Print seconds and errors of searches on a part and on all samples, and the ratios of the errors."""
     print(f"{'n':>6}  {'sample':8}{'CPU s':>8}{'of all':>8}{'error':>9}{'of all':>9}{'ratio':>8}")
-    for n, (name, split) in ((size, each) for size in sizes for each in samples(size, seeds)):
+    for n, (name, split) in ((size, each) for size in sizes for each in samples(size, tables, seeds)):
         rows = [measured(ours(cv=cv), *split) for cv in (5, KFold(5, shuffle=True, random_state=0))]
         (seconds, error), (all_seconds, all_error) = rows
         ratio = error / all_error
@@ -156,9 +156,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--tables", nargs="*", default=["bike"], choices=TABLES)
     options = parser.parse_args()
     if options.exhaustive:
-        return exhaustive(options.sizes or LARGE, options.seeds)
+        return exhaustive(options.sizes or LARGE, options.tables, options.seeds)
     found = grows(options.sizes or (QUICK if options.quick else SIZES), options.seeds)
     if not options.quick:
         draw(found)
