@@ -18,7 +18,7 @@ from fenchel.app.persistence import load, save
 from fenchel.approximations import Nystrom
 from fenchel.kernels import Gaussian, as_operator_kernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
-from fenchel.model.memory import is_streamed
+from fenchel.model.memory import check_fits, is_streamed, settled
 from fenchel.model.spec import Spec
 from fenchel.operators import ConjugateGradients, Dense, KeptRows, Streamed, kronecker
 from fenchel.problem import DualProblem
@@ -149,6 +149,16 @@ def test_a_small_lam_needs_a_stored_matrix(rng, loss):
     spec = Spec.of(OperatorKernelRegressor(), loss)
     assert is_streamed(X, kernel, replace(spec, lam=1e-6), 2)
     assert not is_streamed(X, kernel, replace(spec, lam=1e-12), 2)
+
+
+def test_landmarks_fit_where_a_stored_matrix_does_not(rng, monkeypatch):
+    """Landmarks chosen for want of memory are fewer than the samples, so that the fit is not refused."""
+    monkeypatch.setattr("fenchel.model.memory.free_memory", lambda like: 3 * 2**30)
+    monkeypatch.setattr("fenchel._check.free_memory", lambda like: 3 * 2**30)
+    X, kernel = rng.standard_normal((9000, 2)), as_operator_kernel(KERNEL)
+    spec = replace(Spec.of(OperatorKernelRegressor(), Square(), approximation="auto"), lam=1e-17)
+    assert settled(X, kernel, spec, 2).approximation.n_components < 9000
+    check_fits(X, kernel, spec, 2)
 
 
 def test_passes_grow_as_the_root_of_lam(rng):

@@ -82,7 +82,8 @@ def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) ->
         is_fast = is_short and (free is None or needed <= free)
     if is_fast:
         return settings
-    count = min(_room(X, n_outputs), int(math.sqrt(_PATIENCE * FLOPS / (_FACTOR * X.shape[0]))))
+    n = X.shape[0]  # more than half of the samples as landmarks would cost nearly as much as an exact fit
+    count = min(_room(X, n_outputs), int(math.sqrt(_PATIENCE * FLOPS / (_FACTOR * n))), n // 2)
     return replace(settings, approximation=Nystrom(count), is_open=False)
 
 
