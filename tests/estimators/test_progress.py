@@ -225,7 +225,7 @@ def test_an_interrupted_search_fits_its_best_pair(monkeypatch, n_jobs):
     X, Y = vectors()
     whole = OperatorKernelRegressorCV("gaussian", **GRID).fit(X, Y)
     recording(monkeypatch, 4)
-    with fenchel.keeping_best_pair(), pytest.warns(ConvergenceWarning, match="of 6 pairs of the grid are known"):
+    with fenchel.keeping_best_pair(), pytest.warns(ConvergenceWarning, match="pairs (of the grid )?are known"):
         model = OperatorKernelRegressorCV("gaussian", **GRID, n_jobs=n_jobs).fit(X, Y)
     is_known = ~np.isnan(model.cv_errors_)
     assert is_known.sum() >= 4 and (n_jobs == 2 or is_known.sum() == 4)
@@ -376,7 +376,7 @@ def test_a_callback_ends_the_search_inside_another_fit():
     X, Y = vectors()
     inner = OperatorKernelRegressorCV("gaussian", **GRID, progress=lambda *_: None)
     model = ConformalRegressor(inner).set_callbacks(Watcher(stops_at=20))
-    with pytest.warns(ConvergenceWarning, match="of 6 pairs of the grid are known"):
+    with pytest.warns(ConvergenceWarning, match="pairs (of the grid )?are known"):
         model.fit(X, np.repeat(Y, 3, axis=1))
     assert model.estimator_.duality_gap_ <= 1e-6
 

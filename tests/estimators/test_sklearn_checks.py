@@ -5,9 +5,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import FunctionalRegressor, FunctionalRegressorCV, LossTrickPredictor, OperatorKernelRegressor
 from fenchel.kernels import Gaussian
+from fenchel.losses import NormLog
 from tests.parts import LOSSES
 
 FIRST_OF_EACH = list({type(loss).__name__: type(loss).examples()[0] for loss in LOSSES}.values())
+PLAIN = [
+    # a check compares nine digits, which a gap of 1e-6 leaves open for a loss that is flat around its minimum
+    OperatorKernelRegressor(loss=loss, solver="row_newton" if isinstance(loss, NormLog) else "auto")
+    for loss in FIRST_OF_EACH
+]
 MORE = [
     OperatorKernelRegressor(kernel="laplacian", operator="covariance", loss="huber"),
     OperatorKernelRegressor(solver="apgd", loss="epsilon_ridge", lam=1e-2, tol=1e-13),
@@ -24,7 +30,7 @@ CURVES = [
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks([OperatorKernelRegressor(loss=loss) for loss in FIRST_OF_EACH] + MORE)
+@parametrize_with_checks(PLAIN + MORE)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
