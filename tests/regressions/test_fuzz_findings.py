@@ -30,7 +30,7 @@ from fenchel.operators import Dense
 from fenchel.operators.thin import orthogonal_features
 from fenchel.problem import Certificate, DualProblem
 from fenchel.search.race import best_lam
-from fenchel.search.search import SearchResult
+from fenchel.search.result import SearchResult
 from fenchel.solvers.loop import Run
 
 REGRESSORS = [

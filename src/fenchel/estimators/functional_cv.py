@@ -24,7 +24,8 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import CurveRepresentation, Spline
 from fenchel.search.choice import KernelChoice, is_auto
-from fenchel.search.search import Search, SearchResult, grid_share, squared_distance
+from fenchel.search.result import SearchResult
+from fenchel.search.search import Search, grid_share, squared_distance
 
 __all__ = ["FunctionalRegressorCV"]
 

@@ -30,7 +30,8 @@ from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import distinct, is_auto, trial_table
 from fenchel.search.path import path
 from fenchel.search.race import race_share, search_kernel
-from fenchel.search.search import PairErrors, Search, SearchResult, grid_share
+from fenchel.search.result import PairErrors, SearchResult
+from fenchel.search.search import Search, grid_share
 
 __all__ = ["QuantileFunctionRegressorCV"]
 

@@ -22,8 +22,9 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
 from fenchel.search.race import MOST_SAMPLES, race_share
+from fenchel.search.result import SearchResult
 from fenchel.search.scoring import Scoring, scored
-from fenchel.search.search import Search, SearchResult, grid_share, squared_distance
+from fenchel.search.search import Search, grid_share, squared_distance
 
 __all__ = ["Found", "PairSearchMachine", "Prepared", "SearchMachine"]
 

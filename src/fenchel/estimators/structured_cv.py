@@ -32,8 +32,9 @@ from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
 from fenchel.search.choice import is_auto
 from fenchel.search.decoders import DecoderChoice
+from fenchel.search.result import SearchResult
 from fenchel.search.scoring import Measure, Scoring
-from fenchel.search.search import Search, SearchResult, grid_share, squared_distance
+from fenchel.search.search import Search, grid_share, squared_distance
 
 __all__ = ["StructuredPredictorCV"]
 

@@ -16,8 +16,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._progress import Work, here, part
-from fenchel._statistics import ranked
-from fenchel.exceptions import IncompatibleError, ScaleWarning, warn_user
+from fenchel.exceptions import IncompatibleError, warn_user
 from fenchel.losses import Loss, Square
 from fenchel.model.fit import solve
 from fenchel.model.sample import Sample
@@ -32,13 +31,12 @@ from fenchel.search.aggregates import AGGREGATES
 from fenchel.search.checkpoint import Checkpoint, search_key
 from fenchel.search.choice import KernelChoice
 from fenchel.search.interruption import keeps_best_pair, warn_interrupted
+from fenchel.search.result import PairErrors, SearchResult
 from fenchel.search.scoring import Measure
 from fenchel.solvers import Auto
 
 __all__ = [
-    "PairErrors",
     "Search",
-    "SearchResult",
     "grid_share",
     "squared_distance",
     "warn_gaps",
@@ -47,20 +45,8 @@ __all__ = [
 _GRID = 4.0  # cost of a grid, whose folds have factorisations of their own, in fits of one pair
 # with more samples loss and lam are compared on a part of them, as long as it takes: 2000 factorise in a second
 MOST_SEARCHED = 2000
-_FLAT = 1e-3  # relative difference of two errors that is ignored
 _MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
-_A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
 _GIVEN = 0.9  # share of the given grid in a search that may extend it
-
-
-@dataclass(frozen=True)
-class PairErrors:
-    """Errors of held-out samples for one pair of the grid; NaN for samples that no fold holds out."""
-
-    loss: int
-    lam: int
-    errors: np.ndarray  # (n,)
-    gap: float  # largest relative gap of the folds
 
 
 def _checked_groups(groups: ArrayLike | None) -> np.ndarray:
@@ -70,87 +56,6 @@ def _checked_groups(groups: ArrayLike | None) -> np.ndarray:
     if missing:
         raise ValueError(f"groups must have a label for each sample. That of sample {missing[0]} is missing.")
     return labels
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """Errors of every pair of a grid."""
-
-    losses: list[Loss]
-    lams: list[float]
-    cv_errors: np.ndarray  # (losses, lams)
-    fold_errors: np.ndarray  # (losses, lams, folds)
-    cv_gaps: np.ndarray  # (losses, lams)
-    is_open: bool = True  # whether the grid of lam was extended as long as the error decreases
-    is_cautious: bool = False  # whether to choose the largest lam whose error is nearly the smallest
-    is_whole: bool = True  # whether all pairs are known; errors of the others are NaN
-
-    @property
-    def best(self) -> tuple[int, int]:
-        """Indices of the loss and the lam with the smallest error."""
-        i, j = divmod(int(ranked(self.cv_errors)[0]), len(self.lams))
-        if self.is_cautious:
-            near = np.flatnonzero(self.cv_errors[i] <= (1 + _FLAT) * self.cv_errors[i, j])
-            j = int(near[np.argmax(np.asarray(self.lams)[near])])
-        return i, j
-
-    @property
-    def least(self) -> float:
-        """The smallest error."""
-        return float(np.min(_with_infinity(self.cv_errors)))
-
-    @property
-    def loss(self) -> Loss:
-        """The best loss."""
-        return self.losses[self.best[0]]
-
-    @property
-    def lam(self) -> float:
-        """The best lam."""
-        return self.lams[self.best[1]]
-
-    def beyond(self) -> float | None:
-        """Return the next lam beyond the end of the grid if the best point is at an end, else ``None``."""
-        order = np.argsort(self.lams)
-        i, j = self.best
-        errors, lams = self.cv_errors[i][order], np.asarray(self.lams)[order]
-        place = int(np.flatnonzero(order == j)[0])
-        if len(lams) < 2 or 0 < place < len(lams) - 1:
-            return None
-        neighbour = 1 if place == 0 else len(lams) - 2
-        is_finite = np.isfinite(errors[[place, neighbour]]).all()
-        if not is_finite or not errors[neighbour] - errors[place] > _FLAT * abs(errors[neighbour]):
-            return None  # flat: a further point would not help
-        return float(lams[place] ** 2 / lams[neighbour])
-
-    def times(self, share: float) -> "SearchResult":
-        """Return the result for a sample of other weight, at the same ridge lam n: lam is multiplied by a share."""
-        return replace(self, lams=[float(f"{lam * share:.15g}") for lam in self.lams])
-
-    def joined(self, other: "SearchResult") -> "SearchResult":
-        """Join the result with another one for the same losses and other lams."""
-        lams = np.array(self.lams + other.lams)
-        order = np.argsort(lams)
-        errors, fold_errors, gaps = (
-            np.concatenate([getattr(self, name), getattr(other, name)], axis=1)[:, order]
-            for name in ("cv_errors", "fold_errors", "cv_gaps")
-        )
-        parts: dict[str, Any] = {"cv_errors": errors, "fold_errors": fold_errors, "cv_gaps": gaps}
-        return replace(self, lams=lams[order].tolist(), is_whole=self.is_whole and other.is_whole, **parts)
-
-    def warn_at_end(self) -> None:
-        """Warn if the best lam of the user's grid is an end of it, and the error decreases towards it."""
-        beyond = self.beyond() if self.is_whole and not self.is_open else None
-        if beyond is None or len(self.lams) < _A_GRID:
-            return
-        lam = self.lam
-        end, further = ("smallest", "smaller") if beyond < lam else ("largest", "larger")
-        warn_user(
-            f"The best lam, {lam:g}, is the {end} of the grid, and the error decreases towards it. Add {further} "
-            f"values to lams, such as {beyond:.2g}, or use lams=None.",
-            ScaleWarning,
-            "end-of-the-grid",
-        )
 
 
 @dataclass(frozen=True)
@@ -406,8 +311,3 @@ def warn_gaps(gaps: np.ndarray, tol: float) -> None:
             ConvergenceWarning,
             "not-converged",
         )
-
-
-def _with_infinity(errors: np.ndarray) -> np.ndarray:
-    """Return errors with infinity for pairs that are not known."""
-    return np.where(np.isnan(errors), np.inf, errors)
