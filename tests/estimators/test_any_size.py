@@ -5,13 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from fenchel import (
     FunctionalRegressorCV,
+    LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
+    QuantileFunctionRegressorCV,
     StructuredPredictorCV,
 )
 from fenchel.app.persistence import load, save
@@ -172,6 +175,20 @@ def test_passes_grow_as_the_root_of_lam(rng):
         passes[lam] = gram.n_passes
     estimates = [Krylov().estimate(600, 2, Square(), lam).n_steps for lam in (1e-6, 1e-8)]
     assert 0.5 <= passes[1e-8] / passes[1e-6] / (estimates[1] / estimates[0]) <= 2
+
+
+@pytest.mark.parametrize(
+    "model", [LossTrickPredictor(), QuantileFunctionRegressorCV(), QuantileFunctionRegressorCV("gaussian", levels=3)]
+)
+def test_parts_of_other_searches(sample, monkeypatch, model):
+    X, Y = sample
+    exact = clone(model).fit(X, Y[:, 0])
+    monkeypatch.setattr("fenchel.search.search.MOST_SEARCHED", 40)
+    model.fit(X, Y[:, 0])
+    assert model.n_searched_ == 40 and exact.n_searched_ == N and model.dual_coef_.shape[0] == N
+    assert model.duality_gap_ <= 1e-6
+    given = clone(model).set_params(lams=[1e-3, 1e-2]).fit(X, Y[:, 0])
+    assert given.lams_ == [1e-3, 1e-2] and given.best_lam_ in (1e-3, 1e-2)
 
 
 def test_folds_of_a_matrix_that_is_not_factorised(sample, monkeypatch):

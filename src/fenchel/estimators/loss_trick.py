@@ -275,9 +275,9 @@ class LossTrickPredictor(SearchMachine):
         decoder = task_loss.decoder() if is_auto(self.decoder) else self.decoder
         return part_of(decoder, decoder_room, "decoder", Decoder).validate()
 
-    def _searched(self, task: Weights, sample: Sample, choice: KernelChoice | None) -> Self:
+    def _searched(self, task: Weights, whole: Sample, choice: KernelChoice | None) -> Self:
         """Choose lam by the task loss, and keep the best model."""
-        search = Search.of(self, [self.surrogate])
+        search, sample = Search.of(self, [self.surrogate]).on_part(whole)
         machine = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0], progress=None)
         vars(machine).pop("_skl_callbacks", None)
         training_set = TrainingSet.learn(task, sample, replace(spec_of(machine), loss=search.losses[0]).for_search())
@@ -294,7 +294,7 @@ class LossTrickPredictor(SearchMachine):
         )
         with part(grid_share()):
             result = search(training_set, folds, measure, task.is_expanded)
-        self._fit_best(machine, training_set, result, choice)
+        self._fit_best(machine, training_set, result, choice, whole)
         best = self.best_estimator_
         self.decoder_, self.task_loss_, self.lam_ = best.decoder_, best.task_loss_, self.best_lam_
         return self

@@ -195,8 +195,8 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         errors, best, kernels = list[np.ndarray](), None, self._kernels()
         for k, (kernel, level_kernel) in enumerate(kernels):
             machine, trials = self._machine(kernel, level_kernel), None
-            search = self._search(machine, groups)
-            sample = task_of(machine).sample(self, X, y, sample_weight).double()
+            whole = task_of(machine).sample(self, X, y, sample_weight).double()
+            search, sample = self._search(machine, groups).on_part(whole)
             if is_auto(kernel):
                 with part(race_share(sample.n_samples) / (len(kernels) - k)):
                     kernel, trials = _found_kernel(search, sample)
@@ -215,7 +215,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
                 break
         assert best is not None  # _kernels returns at least one pair
         self.kernel_errors_ = np.stack(errors)
-        self._fit_best(*best[:3])
+        self._fit_best(*best[:3], whole=whole)
         self.found_ = replace(self.found_, trials=best[3])
         return self
 

@@ -171,9 +171,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         machines = [self._machine(search.losses, is_robust) for is_robust in (False, True)]
         tasks = [task_of(machine, **form) for machine in machines]
         whole = tasks[False].sample(self, X, y, sample_weight).double()
-        sample = search.part_of(whole)
-        share = float(np.sum(sample.counts) / np.sum(whole.counts))
-        search = replace(search, lams=[lam / share for lam in search.lams])
+        search, sample = search.on_part(whole)
         spec = replace(self._search_spec(), lam=min(search.lams))  # the smallest lam needs the most features
         spec = replace(spec, is_factorised=isinstance(self.cv, str))
         if sample is not whole:  # before the search, not after it

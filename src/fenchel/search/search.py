@@ -103,15 +103,17 @@ class Search:
         """Whether leave-one-out predictions are approximated."""
         return isinstance(self.cv, str) and self.cv == "approximate-loo"
 
-    def part_of(self, sample: Sample) -> Sample:
-        """Return the sample, or as much of a larger one as the grid is compared on if the folds are a number.
+    def on_part(self, whole: Sample) -> tuple["Search", Sample]:
+        """Return the search at the same ridges lam n on a part of a large sample, and the part; else all of it.
 
-        The part is drawn from what samples contain, and of whole groups.
+        If the folds are a number the part is drawn from what samples contain, and of whole groups.
         """
-        if sample.n_samples <= MOST_SEARCHED or not isinstance(self.cv, Integral):
-            return sample
-        groups = sample.kept(self.groups)
-        return sample.keeping(whole_part(sample.contents(), MOST_SEARCHED, groups, 4 * int(self.cv)))
+        if whole.n_samples <= MOST_SEARCHED or not isinstance(self.cv, Integral):
+            return self, whole
+        groups = whole.kept(self.groups)
+        sample = whole.keeping(whole_part(whole.contents(), MOST_SEARCHED, groups, 4 * int(self.cv)))
+        share = float(np.sum(sample.counts) / np.sum(whole.counts))
+        return replace(self, lams=[lam / share for lam in self.lams]), sample
 
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""
