@@ -47,7 +47,9 @@ def data():
 
 def model(checkpoint=None, **parameters):
     settings = {"operator": MATRIX, "loss": Huber(0.2), "lam": 1e-5, "tol": 1e-8, **parameters}
-    return OperatorKernelRegressor(Gaussian(2.0), **settings, solver=Krylov(n_components=8, checkpoint=checkpoint))
+    return OperatorKernelRegressor(
+        Gaussian(2.0), **settings, solver=Krylov(n_components=8, tiles="float64", checkpoint=checkpoint)
+    )
 
 
 def n_passes(caplog):
