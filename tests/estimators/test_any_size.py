@@ -19,12 +19,14 @@ from fenchel import (
 )
 from fenchel.app.persistence import load, save
 from fenchel.approximations import Nystrom
+from fenchel.data.content import contents
 from fenchel.kernels import Gaussian, as_operator_kernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.model.memory import check_fits, is_streamed, settled
 from fenchel.model.spec import Spec
 from fenchel.operators import ConjugateGradients, Dense, KeptRows, Streamed, kronecker
 from fenchel.problem import DualProblem
+from fenchel.resample.folds import whole_part
 from fenchel.resample.held_out import held_out
 from fenchel.solvers import Krylov
 
@@ -121,11 +123,16 @@ def test_a_search_on_a_part(sample, monkeypatch):
     assert every.n_searched_ == N
 
 
-def test_a_part_has_whole_groups(sample, monkeypatch):
+def test_a_part_has_whole_groups(sample, monkeypatch, rng):
+    """Groups of five: 40 of 60 samples are eight groups; without labels the part cuts groups in two."""
     X, Y = sample
-    monkeypatch.setattr("fenchel.search.search.MOST_SEARCHED", 40)
-    model = OperatorKernelRegressorCV().fit(X, Y, groups=np.arange(N) // 2)
-    assert model.n_searched_ == 40
+    groups = rng.permutation(np.repeat(np.arange(N // 5), 5))
+    places = whole_part(contents(Y, X), 42, groups)
+    assert len(places) == 40 and all(np.sum(groups[places] == one) in (0, 5) for one in range(N // 5))
+    alone = whole_part(contents(Y, X), 42)
+    assert len(alone) == 42 and any(np.sum(groups[alone] == one) not in (0, 5) for one in range(N // 5))
+    monkeypatch.setattr("fenchel.search.search.MOST_SEARCHED", 42)
+    assert OperatorKernelRegressorCV(cv=2).fit(X, Y, groups=groups).n_searched_ == 40
 
 
 @pytest.mark.parametrize("case", ["curves", "objects", "gram"])

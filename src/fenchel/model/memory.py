@@ -18,13 +18,13 @@ from fenchel.solvers.costs import FLOPS
 
 __all__ = ["check_fits", "is_streamed", "preconditioner", "settled", "warn_if_slow", "warn_of_time"]
 
-_FEATURES = 2000  # suggested in messages; 10 000 samples, smooth targets: error .058, with 500 .105, exact .0285
+_FEATURES = 2000  # suggested in messages: error .106, 500 .117, exact .1025 (benchmarks/sizes.py 10000)
 _ITERATES = 24  # number of arrays of the shape of the targets that a solver holds at once
 _STREAMED_ITERATES = 32  # the same if the Gram matrix is not stored
 _THIN = 4  # number of feature matrices that a fit holds at once, two if there are many features
 _BASES = 3  # number of feature matrices that a preconditioner needs
 # estimated speedup at which conjugate gradients are preferred to a factorisation that fits in memory: n = 4000, five
-# outputs, Huber's loss, lam = 1e-5: 2.8 s of CPU and 7.1 s
+# outputs, Huber's loss, lam = 1e-5: 2.8 s of CPU and 7.1 s, in one run on a shared machine
 _CERTAIN = 2.0
 _PATIENCE = 1800.0  # seconds that an exact fit may take by estimate where landmarks are open
 _BASIS = 9.0  # operations of an eigendecomposition, per cubed number of samples
