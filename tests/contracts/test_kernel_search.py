@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import ortho_group
 from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.model.target_scale import standardized_targets
-from fenchel.search.race import Candidate, dictionary, search_kernel
+from fenchel.search.race import Candidate, Ridge, dictionary, search, search_kernel
+from fenchel.search.race.ridge import compressed
 
 FEW = [Candidate(family, 1.0, linear) for family in ("gaussian", "exponential", "laplacian") for linear in (0.0, 1.0)]
 
@@ -179,3 +181,46 @@ def test_means_over_the_points_of_curves(linear):
     assert_allclose(search.left_out[4], Y[4] - K[4, rest] @ duals, atol=1e-9)
     assert any(candidate.family == "integral" for candidate in dictionary(curves=True))
     assert not any(candidate.family == "integral" for candidate in dictionary())
+
+
+@pytest.mark.parametrize("noise", [0.3, 3.0])
+def test_many_outputs_are_compared_in_few_sums_with_random_signs(noise):
+    """Brute force: every sample is left out, and all outputs are predicted without it."""
+    rng = np.random.default_rng(4)
+    X, n = rng.normal(size=(60, 2)), 60
+    waves = np.sin(X @ rng.normal(size=(2, 5))) @ rng.normal(size=(5, 120))
+    Y = waves + noise * rng.normal(size=(n, 120))
+    few = compressed(Y)
+    assert few.shape == (n, 32)
+    K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 2)
+    lams = np.logspace(-4, 1, 6)
+
+    def error(lam, targets):
+        total = 0.0
+        for i in range(n):
+            rest = np.arange(n) != i
+            ridge = lam * (n - 1) * np.eye(n - 1)
+            found = K[i, rest] @ np.linalg.solve(K[np.ix_(rest, rest)] + ridge, targets[rest])
+            total += float(np.sum((targets[i] - found) ** 2)) / n
+        return total
+
+    exact = np.array([error(lam, Y) for lam in lams])
+    assert_allclose([error(lam, few) for lam in lams], exact, rtol=0.06)
+    without = np.array([error(lam, few[:, :16]) for lam in lams])  # noise that no coordinate shows counts too
+    assert np.min(without / exact) < 0.75
+    found, least = Ridge.of(K.copy(), np.ones(n)).best_lam(Y)
+    assert least == pytest.approx(error(found, Y), rel=0.06)
+    assert error(found, Y) <= 1.02 * min(exact)
+    assert_allclose(compressed(Y @ ortho_group.rvs(120, random_state=0)), few, atol=1e-9 * np.abs(few).max())
+
+
+def test_the_winner_of_a_race_is_fitted_to_more_samples(monkeypatch):
+    monkeypatch.setattr(search, "MOST_SAMPLES", 60)
+    X, Y = sample(200)
+    found = search_kernel(X, Y, max_samples=150)
+    assert max(trial.n_samples for trial in found.trials) == 60
+    assert found.left_out.shape == (150, 2)
+    monkeypatch.setattr(search, "MOST_SAMPLES", 150)
+    alone = search_kernel(X, Y, candidates=[found.candidate], max_samples=150)
+    best = min(alone.finals, key=lambda trial: abs(trial.candidate.width - found.candidate.width))
+    assert found.error == pytest.approx(best.error, rel=1e-9)

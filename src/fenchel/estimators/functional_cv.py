@@ -56,7 +56,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
     Parameters
     ----------
     kernel : "auto", kernel, str, callable or None, default="auto"
-        ``"auto"`` searches for a kernel of the inputs, using at most 2000 samples; other values are as for
+        ``"auto"`` searches for a kernel of the inputs, using at most 1000 samples; other values are as for
         ``FunctionalRegressor``.
     output_kernel : kernel, str, callable, list of these, or None, default=None
         As for ``FunctionalRegressor``. With ``kernel="auto"``, ``None`` means a Laplacian kernel whose length, 0.05,
@@ -170,7 +170,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         self.certificate = certificate
         self.metric = metric
 
-    most_raced = _MOST_SAMPLES  # the output kernel is chosen on targets that the race has cleaned
+    most_raced = _MOST_SAMPLES  # the output kernel is chosen on targets that the best kernel has cleaned
 
     @tracked
     def fit(

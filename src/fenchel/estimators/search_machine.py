@@ -130,7 +130,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     """A search over kernel, loss and lam of one estimator, ``_machine``."""
 
     races_robust: ClassVar[bool] = True  # whether "auto" losses compare the square loss with a robust one
-    most_raced: ClassVar[int] = MOST_SAMPLES  # samples on which kernels are compared
+    most_raced: ClassVar[int] = MOST_SAMPLES  # samples to which the best kernel is fitted
 
     losses: Any
     cv: Any

@@ -64,10 +64,6 @@ class Board:
         self.trials: list[Trial] = []
         self._done, self._cost = 0.0, math.inf  # of the trials, in eigendecompositions of the whole sample
 
-    def ridge(self, best: Trial) -> Ridge | GappedRidge:
-        """Return the ridge regressions of the best trial on the whole sample."""
-        return self.ridges.of(best.candidate, best.n_samples)
-
     def race(self, candidates: list[Candidate]) -> Trial:
         """Return the best trial on the whole sample, by successive halving of the candidates."""
         n = len(self.Y)

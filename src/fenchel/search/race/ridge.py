@@ -1,5 +1,6 @@
 """Kernel ridge regression for many lam at once, and the lam with the smallest leave-one-out error."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ FLAT = 1e-3  # relative difference of errors that is ignored: a larger lam is so
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
 _MOST_PATTERNS = 16  # of gaps, each with an eigendecomposition of its own, by which kernels are compared
 _VARIANCE = 1e-8  # share of the variance of the targets that may be dropped when kernels are compared
+# of more coordinates the leading ones are kept, and the others added up with random signs in as many sums. With 200
+# outputs, most of them noise, errors are within 3 % of those of all coordinates, and the error of the best kernel by
+# them within .3 % of the smallest (60 kernels, eight samples of 250)
+_LEADING = _SUMS = 16
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Ridge:
     def of(cls, matrix: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> "Ridge":
         """Return the ridge regressions of a Gram matrix; a group is left out as a whole."""
         scale, root = float(np.average(np.diag(matrix), weights=weights)), np.sqrt(weights)
-        values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False)
+        values, vectors = eigh(matrix * root[:, None] * root, overwrite_a=True, check_finite=False, driver="evd")
         labels = None if groups is None else np.unique(groups, return_inverse=True)[1]
         places = () if labels is None else tuple(np.flatnonzero(labels == one) for one in range(labels.max() + 1))
         return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale, places)
@@ -175,10 +180,19 @@ def sums_of_squares(residuals: np.ndarray, seen: np.ndarray | None) -> np.ndarra
 
 
 def compressed(Y: np.ndarray) -> np.ndarray:
-    """Return the targets in fewer orthonormal coordinates that hold nearly all of their variance."""
-    if Y.shape[1] <= 8:
+    """Return the targets in few coordinates, in which sums of squares of linear functions of them are nearly the same.
+
+    These are the orthonormal coordinates of most variance. If there are many, the sums of squares of the leading ones
+    are exact, and those of the others are estimated without bias from sums with random signs.
+    """
+    if Y.shape[1] <= _LEADING + _SUMS:
         return Y
     left, values, _ = np.linalg.svd(Y, full_matrices=False)
     shares = np.cumsum(values[::-1] ** 2)[::-1]
     count = max(1, int(np.sum(shares > _VARIANCE * shares[0])))
-    return left[:, :count] * values[:count]
+    rows = left[:, :count] * values[:count]
+    if count <= _LEADING + _SUMS:
+        return rows
+    rows = rows * np.sign(rows[np.argmax(np.abs(rows), axis=0), np.arange(count)])  # a coordinate has no sign
+    random = np.random.default_rng(0).choice([-1.0, 1.0], (count - _LEADING, _SUMS)) / math.sqrt(_SUMS)
+    return np.hstack([rows[:, :_LEADING], rows[:, _LEADING:] @ random])

@@ -100,7 +100,8 @@ def search_kernel(
     grid : array of shape (m,) or None, default=None
         Points of the curves.
     max_samples : int, default=1000
-        Maximum number of samples on which kernels are compared, drawn from what the samples contain.
+        Maximum number of samples of the result, drawn from what the samples contain. Kernels are compared on at most
+        1000 of these.
     observed : array of shape (n, p) or None, default=None
         1 for known targets and 0 for others, whose errors do not count. ``targets`` holds estimates of these, from the
         known targets of the same sample. (Predictions in their place would leak the output of a sample into its own
@@ -138,10 +139,31 @@ def search_kernel(
 
 
 def race_share(n: int, most: int = MOST_SAMPLES) -> float:
-    """Return the share of a race on at most so many samples in the work of a fit to n samples."""
-    n_raced = min(n, most)
-    cost = race_cost(n_raced, len(dictionary())) * (n_raced / n) ** 3
+    """Return the share of a search on at most so many samples in the work of a fit to n samples."""
+    n_kept = min(n, most)
+    n_raced = min(n_kept, MOST_SAMPLES)
+    cost = (race_cost(n_raced, len(dictionary())) + _winner_cost(n_kept)) * (n_raced / n) ** 3
     return cost / (cost + _REST)
+
+
+def _winner_cost(n: int) -> float:
+    """Return the cost of the winner on n samples, in eigendecompositions of the samples of the race, which has one."""
+    return (n / MOST_SAMPLES) ** 3 if n > MOST_SAMPLES else 0.0
+
+
+def _winner(
+    ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None, candidates: list[Candidate], robust: bool
+) -> tuple[Candidate, list[Trial]]:
+    """Return the best candidate, and what was tried, on the first samples."""
+    n = min(len(Y), MOST_SAMPLES)
+    cleaned, counted = Y[:n], None if seen is None else seen[:n]
+    if robust:
+        with part(1 / (1 + race_cost(n, len(candidates)))):
+            cleaned, counted = cleaned_targets(ridges.of(_PILOT, n), cleaned, counted)
+    board = Board(ridges, cleaned, counted)
+    with part():
+        best = board.refined(board.race(candidates))
+    return best.candidate, board.trials
 
 
 def _found(
@@ -157,32 +179,27 @@ def _found(
 
     ``order`` holds their places in the data, and ``share`` is their part of the weight of the data.
     """
-    cleaned, counted = Y, seen
-    if robust:
-        with part(1 / (1 + race_cost(len(Y), len(candidates)))):
-            cleaned, counted = cleaned_targets(ridges.of(_PILOT, len(Y)), Y, seen)
-    board = Board(ridges, cleaned, counted)
-    with part():
-        best = board.refined(board.race(candidates))
-    ridge, lam = board.ridge(best), best.lam
-    if robust:
-        cleaned, counted = cleaned_targets(ridge, Y, seen)
-        lam, _ = ridge.best_lam(cleaned, counted)
+    cost = race_cost(min(len(Y), MOST_SAMPLES), len(candidates))
+    with part(cost / (cost + _winner_cost(len(Y)))):
+        best, trials = _winner(ridges, Y, seen, candidates, robust)
+    ridge = ridges.of(best, len(Y))
+    cleaned, counted = cleaned_targets(ridge, Y, seen) if robust else (Y, seen)
+    lam, _ = ridge.best_lam(cleaned, counted)
     left_out, fitted = ridge.left_out(lam, cleaned), ridge.fitted_residuals(lam, cleaned)
     error = float(np.average(sums_of_squares(left_out, counted), weights=ridges.weights))
     back, moved = np.argsort(order), Y - cleaned
     if seen is not None:
         left_out, fitted, moved = seen * left_out, seen * fitted, seen * moved
     return KernelSearch(
-        ridges.inputs.kernel(best.candidate),
+        ridges.inputs.kernel(best),
         lam * ridge.scale * share,  # more samples need less: the ridge n lam stays the same
         error,
-        best.candidate,
+        best,
         (left_out + moved)[back],
         (fitted + moved)[back],
         order[back],
         cleaned[back],
-        tuple(board.trials),
+        tuple(trials),
         ridges,
     )
 
