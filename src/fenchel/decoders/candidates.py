@@ -65,7 +65,7 @@ class Candidates(Decoder):
     def fit(self, Y: Outputs, representation: Space) -> Self:
         """Store the representation and validate the candidates."""
         super().fit(Y, representation)
-        own = _as_sets(self.candidates, representation.is_pairwise)
+        own = as_sets(self.candidates, representation.is_pairwise)
         if isinstance(own, list):
             raise ValueError("Separate sets of candidates for each sample are passed to predict, not to Candidates.")
         self._known = None if own is None else self.known(own)
@@ -89,7 +89,7 @@ class Candidates(Decoder):
 
     def distances(self, coordinates: Array, candidates: Outputs = None) -> Outputs:
         """Return squared distances: (m, C) for one set, a list of (C_i,) for a list of sets."""
-        coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
+        coordinates, candidates = self._short(coordinates), as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             return self._of_each(coordinates, candidates)
         known = self._set(candidates)
@@ -107,11 +107,11 @@ class Candidates(Decoder):
     def nearest(self, coordinates: Array, k: int, candidates: Outputs = None) -> list[np.ndarray]:
         """Return the indices of the k nearest candidates of each sample, nearest first, ties by place."""
         check_parameter("top_k", "k", k, Interval(1, float("inf"), "left", integer=True))
-        coordinates, candidates = self._short(coordinates), _as_sets(candidates, self.representation_.is_pairwise)
+        coordinates, candidates = self._short(coordinates), as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             distances = [host(row)[None, :] for row in self._of_each(coordinates, candidates)]
             return [
-                least_first(row, k, _slack(self._sizes(coordinates[i : i + 1], _outputs(candidates[i])), row))[0]
+                least_first(row, k, _slack(self._sizes(coordinates[i : i + 1], outputs_in(candidates[i])), row))[0]
                 for i, row in enumerate(distances)
             ]
         known = self._set(candidates)
@@ -151,7 +151,7 @@ class Candidates(Decoder):
                 f"A list of candidates must hold one set for each of the {coordinates.shape[0]} samples. "
                 f"Got {len(candidates)}."
             )
-        empty = [i for i, candidate_set in enumerate(candidates) if len(_outputs(candidate_set)) == 0]
+        empty = [i for i, candidate_set in enumerate(candidates) if len(outputs_in(candidate_set)) == 0]
         if empty:
             raise ValueError(f"Each set of candidates must hold at least one. The set of sample {empty[0]} is empty.")
         sets = [self.known(candidate_set) for candidate_set in candidates]
@@ -161,10 +161,10 @@ class Candidates(Decoder):
 
     def _picked(self, places: list[list[int]], candidates: Outputs, single: bool = False) -> Outputs:
         """Return the candidates at the given places of each sample's set."""
-        candidates = _as_sets(candidates, self.representation_.is_pairwise)
+        candidates = as_sets(candidates, self.representation_.is_pairwise)
         if isinstance(candidates, list):
             picked = [
-                _rows(_outputs(candidate_set), order) for candidate_set, order in zip(candidates, places, strict=True)
+                _rows(outputs_in(candidate_set), order) for candidate_set, order in zip(candidates, places, strict=True)
             ]
             return joined(picked) if single else picked
         known = self._set(candidates)
@@ -212,7 +212,7 @@ class TrainingSet(Decoder):
         return self.inner_.decode(coordinates)
 
 
-def _as_sets(candidates: Outputs, is_pairwise: bool) -> Outputs:
+def as_sets(candidates: Outputs, is_pairwise: bool) -> Outputs:
     """Return one set as an array or a pair, or a list of such sets; a list of objects counts as one set."""
     if not isinstance(candidates, list):
         return candidates
@@ -237,7 +237,7 @@ def _slack(sizes: np.ndarray, distances: np.ndarray) -> np.ndarray:
     return round_off(sizes + np.abs(np.min(distances, axis=1)).astype(sizes.dtype))
 
 
-def _outputs(candidates: Outputs) -> Outputs:
+def outputs_in(candidates: Outputs) -> Outputs:
     """Return the candidates of a set, which may be a pair with their norms."""
     return candidates[0] if isinstance(candidates, tuple) else candidates
 

@@ -27,13 +27,15 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_operator
 from fenchel.losses import Loss
 from fenchel.metrics import hamming_losses
+from fenchel.metrics.labels import LABEL_LOSSES
 from fenchel.model.machine import Fitted, task_of
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
 from fenchel.search.choice import is_auto
 from fenchel.search.decoders import DecoderChoice
+from fenchel.search.ranking import RANK_SCORES, Ranking, rank_errors
 from fenchel.search.result import SearchResult
-from fenchel.search.scoring import Measure, Scoring
+from fenchel.search.scoring import Scoring
 from fenchel.search.search import Search, grid_share, squared_distance
 
 __all__ = ["StructuredPredictorCV"]
@@ -72,8 +74,9 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
     operator
         As for ``StructuredPredictor``.
     center : bool or "auto", default="auto"
-        As for ``StructuredPredictor``. ``"auto"`` centres the outputs if ``kernel="auto"``; with any other kernel both
-        are tried, and the one with the smaller held-out error is kept (``best_estimator_.center``).
+        As for ``StructuredPredictor``. ``"auto"`` centres the outputs if ``kernel="auto"``; with any other kernel, and
+        if ranks are scored, both are tried, and the one with the smaller held-out error is kept
+        (``best_estimator_.center``).
     task_loss : callable or None, default=None
         ``task_loss(Y, decoded)`` gives the loss of each decoded output, (n,), such as ``hamming_losses``. ``None``
         chooses loss and lam by the squared distance in the output space before decoding, then the decoder of label sets
@@ -90,8 +93,12 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         half an hour: then landmarks replace the kernel, as many as fit in memory, and ``certificate_`` is "sampled".
         Other values are as for ``StructuredPredictor``.
     scoring : str, callable or None, default=None
-        As for ``OperatorKernelRegressorCV``, but for decoded outputs; an alternative to ``task_loss``: a name such as
-        ``"f1_samples"``, or a scorer such as ``fenchel.metrics.label_scorer("f1")``.
+        What settings are compared by, an alternative to ``task_loss``. ``"rank"`` is the share of candidates ranked
+        before the true output, ``"reciprocal_rank"`` and ``"top_1"``, ``"top_3"`` and so on count the first places;
+        candidates are those passed to ``fit``, or those of the decoder and the training outputs. ``"f1"``,
+        ``"hamming"`` and ``"subset"`` are for label sets, as in ``fenchel.metrics.label_scorer``. Anything else is as
+        for ``OperatorKernelRegressorCV``, for decoded outputs. ``None`` is ``"rank"`` if candidates are passed to
+        ``fit``.
     output_approximation : Approximation or None, default=None
         As for ``StructuredPredictor``.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
@@ -165,7 +172,14 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
 
     @tracked
     @all_or_nothing
-    def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        y: Outputs,
+        sample_weight: Array | None = None,
+        groups: ArrayLike | None = None,
+        candidates: Outputs = None,
+    ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
@@ -175,6 +189,9 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         groups : array of shape (n,) or None, default=None
             Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
             splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
+        candidates : array, list of arrays or None, default=None
+            What the outputs are ranked among, as for ``predict``: one set for all samples, or a list with one set for
+            each, which must contain its output. ``scoring`` is then a score of ranks, ``"rank"`` by default.
 
         Returns
         -------
@@ -183,21 +200,23 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         """
         if self.task_loss is not None and self.scoring is not None:
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
-        Scoring.of(self)  # raises if it is invalid
+        self._check_scoring(candidates is not None)
         own_decoder(self._machine())  # raises if it is invalid
         found = self._prepared(X, y, sample_weight, groups)
-        best = min(self._trials(found), key=lambda trial: trial.result.least)
+        ranking = self._ranking(found.training_set, candidates)
+        best = min(self._trials(found, ranking), key=lambda trial: trial.result.least)
         return self._fit_best(best.machine, best.training_set, best.result, found.choice, found.whole)
 
-    def _trials(self, found: Prepared[StructuredPredictor]) -> "Iterator[_Trial]":
+    def _trials(self, found: Prepared[StructuredPredictor], ranking: Ranking | None) -> "Iterator[_Trial]":
         """Yield the results of the search for each output kernel, with and without centring."""
         search, machine, training_set = found.search, found.machine, found.training_set
-        kernels = self._output_kernels(training_set)
-        by_task_loss = self.task_loss is not None or self.scoring is not None or len(kernels) > 1
-        pairs = list(product(self._centers(), [machine.output_kernel, *kernels[1:]]))
+        by_task_loss = not (self.task_loss is self.scoring is ranking is None)
+        kernels = self._output_kernels(training_set, by_task_loss)
+        by_task_loss = by_task_loss or len(kernels) > 1
+        pairs = list(product(self._centers(ranking is not None), [machine.output_kernel, *kernels[1:]]))
         training_set = training_set if len(pairs) == 1 else training_set.remembered()
         with part(grid_share(len(pairs) - 1)):
-            trial = self._trial(search, machine, training_set, by_task_loss)
+            trial = self._trial(search, machine, training_set, by_task_loss, ranking)
         yield trial
         for k, (center, kernel) in enumerate(pairs[1:], start=1):
             if not trial.result.is_whole:
@@ -210,21 +229,29 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
                 spec = replace(self._search_spec(), lam=min(search.lams))
                 data = TrainingSet.learn(task, training_set.sample, spec)
             with part(grid_share(len(pairs) - k - 1)):
-                trial = self._trial(_numbered(search, k), other, data, by_task_loss)
+                trial = self._trial(_numbered(search, k), other, data, by_task_loss, ranking)
             yield trial
 
     def _trial(
-        self, search: Search, machine: StructuredPredictor, training_set: TrainingSet, by_task_loss: bool
+        self,
+        search: Search,
+        machine: StructuredPredictor,
+        training_set: TrainingSet,
+        by_task_loss: bool,
+        ranking: Ranking | None,
     ) -> "_Trial":
         """Return the result of the search with one output kernel; the machine gets the chosen decoder."""
         folds = search.folds(training_set)
         space = _decoding_space(search, training_set, by_task_loss)
+        if ranking is not None:
+            measure = ranking.measure(space, _coordinates(training_set), folds)
+            return _Trial(machine, training_set, search(training_set, folds, measure, settings=str(ranking)))
         decoding = self._decoding(machine, training_set, space, folds, by_task_loss)
-        measure: Measure = squared_distance(training_set)
+        measure = squared_distance(training_set)
         if decoding is not None and by_task_loss:
             measure = decoding
         name = "" if self.task_loss is None else getattr(self.task_loss, "__qualname__", repr(self.task_loss))
-        settings = f"{self.decoder!r} {name}" + ("" if self.scoring is None else f" {Scoring.of(self)}")
+        settings = f"{self.decoder!r} {name}" + ("" if self.scoring is None else f" {Scoring.of(self, LABEL_LOSSES)}")
         result = search(training_set, folds, measure, settings=settings)
         if decoding is None:
             return _Trial(machine, training_set, result)
@@ -251,15 +278,13 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
                 "A task loss needs outputs, but y is their Gram matrix. Use task_loss=None, or an output kernel."
             )
 
-        def coordinates(predictions: np.ndarray) -> Array:
-            return training_set.codec.decode(as_like(predictions, training_set.targets.rows))
-
-        counts, task_loss = training_set.sample.counts, self._task_loss(representation)
+        counts, coordinates = training_set.sample.counts, _coordinates(training_set)
+        task_loss = self._task_loss(representation)
         return DecoderChoice.of(decoders, space, representation.outputs_, folds, counts, coordinates, task_loss)
 
     def _task_loss(self, representation: KernelOutputs) -> Callable[[Any, Any, np.ndarray], np.ndarray]:
         """Return the loss by which decoded outputs are compared: the given one, or that of label sets."""
-        scoring, task_loss = Scoring.of(self), self.task_loss
+        scoring, task_loss = Scoring.of(self, LABEL_LOSSES), self.task_loss
         if scoring is not None:
             return scoring.errors
         if task_loss is None:
@@ -268,23 +293,46 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
             task_loss = hamming_losses
         return lambda truth, decoded, counts: task_loss(truth, decoded)
 
-    def _output_kernels(self, training_set: TrainingSet) -> list[KernelLike]:
+    def _ranking(self, training_set: TrainingSet, candidates: Outputs) -> Ranking | None:
+        """Return the ranking by which settings are compared; ``None`` for other scores."""
+        score = self.scoring if candidates is None or self.scoring is not None else "rank"
+        errors = rank_errors(score)
+        if errors is None:
+            return None
+        decoder, space = own_decoder(self._machine()), _features(training_set)
+        return Ranking.of(score, errors, candidates, training_set.sample, decoder, space)
+
+    def _check_scoring(self, has_candidates: bool) -> None:
+        """Raise if ``scoring`` is invalid, or if candidates are given and something else than ranks is compared."""
+        if rank_errors(self.scoring) is not None:
+            return
+        if has_candidates and not self.task_loss is self.scoring is None:
+            raise ValueError(f"Candidates are passed to fit to be ranked. Use scoring={RANK_SCORES}, or None.")
+        try:
+            Scoring.of(self, LABEL_LOSSES)
+        except ValueError as error:
+            own = ", ".join(f"{name!r}" for name in LABEL_LOSSES)
+            raise ValueError(f"{error} StructuredPredictorCV also knows {RANK_SCORES}, and {own}.") from error
+
+    def _output_kernels(self, training_set: TrainingSet, by_task_loss: bool) -> list[KernelLike]:
         """Return the output kernels to choose from; the first is that of the data."""
         if isinstance(self.output_kernel, list | tuple):
             return list(self.output_kernel)
         outputs = _features(training_set).outputs_
-        is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and (self.task_loss or self.scoring) is not None
+        is_open = is_auto(self.output_kernel) and is_auto(self.decoder) and by_task_loss
         if not is_open or outputs.ndim != 2 or host(outputs).dtype.kind not in "biuf":
             return [cast(KernelLike, self.output_kernel)]
         median = float(Gaussian("median").resolve(outputs).gamma)  # type: ignore[arg-type]  # a number now
         return ["linear", *(Gaussian(median / width**2) for width in _WIDTHS)]
 
-    def _centers(self) -> tuple[bool, ...]:
+    def _centers(self, is_ranked: bool = False) -> tuple[bool, ...]:
         """Return whether to centre the outputs: both choices if the search decides."""
         check_parameter(type(self).__name__, "center", self.center, Options((False, True, "auto")))
         if not isinstance(self.center, str):
             return (self.center,)
-        return (True,) if is_auto(self.kernel) else (False, True)
+        if not is_auto(self.kernel):
+            return (False, True)
+        return (True, False) if is_ranked else (True,)
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> StructuredPredictor:
         """Return the estimator of one pair, with the first output kernel."""
@@ -310,6 +358,15 @@ def _features(training_set: TrainingSet) -> KernelOutputs:
     representation = training_set.codec.representation
     assert isinstance(representation, KernelOutputs)  # what ``Objects`` learns
     return representation
+
+
+def _coordinates(training_set: TrainingSet) -> Callable[[np.ndarray], Array]:
+    """Return the map from predictions to elements of the feature space of the outputs."""
+
+    def coordinates(predictions: np.ndarray) -> Array:
+        return training_set.codec.decode(as_like(predictions, training_set.targets.rows))
+
+    return coordinates
 
 
 def _decoding_space(search: Search, training_set: TrainingSet, by_task_loss: bool) -> Space:

@@ -156,6 +156,12 @@ _SCORES: dict[str, tuple[Callable[[Outputs, Outputs], np.ndarray], float]] = {
     "f1": (f1_scores, 1.0),
     "subset": (subset_accuracies, 1.0),
 }
+# the same as losses of each sample, from 0 to 1
+LABEL_LOSSES: dict[str, Callable[[Outputs, Outputs], np.ndarray]] = {
+    "hamming": hamming_losses,
+    "f1": lambda Y, predicted: 1 - f1_scores(Y, predicted),
+    "subset": lambda Y, predicted: 1 - subset_accuracies(Y, predicted),
+}
 
 
 def label_scorer(score: str = "hamming") -> "_LabelScorer":

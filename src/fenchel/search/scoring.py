@@ -1,7 +1,7 @@
 """Held-out errors from a scikit-learn scorer, or from a function of outputs and predictions."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from fenchel.model.training_set import TrainingSet
 
 __all__ = ["Measure", "Scoring", "scored"]
 
+ErrorsOf = Callable[[Outputs, Outputs], np.ndarray]  # from outputs and predictions to the error of each sample
 Measure = Callable[[np.ndarray], np.ndarray]  # from held-out predictions (n, p) to the error of each sample (n,)
 
 
@@ -46,13 +47,19 @@ class Scoring:
     owner: str  # the estimator, for messages
     given: Any
     scorer: Callable[..., float] | None  # None for a function of outputs and predictions
+    function: ErrorsOf | None = None
 
     @classmethod
-    def of(cls, estimator: BaseEstimator) -> "Scoring | None":
-        """Return the scoring from the parameter of an estimator; ``None`` if it is ``None``."""
+    def of(cls, estimator: BaseEstimator, named: Mapping[str, ErrorsOf] | None = None) -> "Scoring | None":
+        """Return the scoring from the parameter of an estimator; ``None`` if it is ``None``.
+
+        ``named`` holds functions of outputs and predictions that come before the names of scikit-learn.
+        """
         given, owner = estimator.get_params(deep=False).get("scoring"), type(estimator).__name__
         if given is None:
             return None
+        if isinstance(given, str) and given in (named or {}):
+            return cls(owner, given, None, named[given])
         if isinstance(given, str):
             return cls(owner, given, get_scorer(given))
         if not callable(given):
@@ -60,7 +67,8 @@ class Scoring:
                 f"The 'scoring' parameter of {owner} must be a name such as 'r2', a scorer(estimator, X, y), a "
                 f"function (y, predicted) that returns the error of each sample, or None. Got {given!r} instead."
             )
-        return cls(owner, given, given if _n_arguments(given) == 3 else None)
+        is_scorer = _n_arguments(given) == 3
+        return cls(owner, given, given if is_scorer else None, None if is_scorer else given)
 
     def __str__(self) -> str:
         return self.given if isinstance(self.given, str) else getattr(self.given, "__qualname__", repr(self.given))
@@ -70,7 +78,7 @@ class Scoring:
     ) -> np.ndarray:
         """Return the error of each sample, or for each sample the negative score of all of them."""
         if self.scorer is None:
-            return np.asarray(self.given(truth, predicted), dtype=np.float64)
+            return np.asarray(self.function(truth, predicted), dtype=np.float64)
         if isinstance(self.given, str):
             truth, predicted = self._rows(truth), self._rows(predicted)
         is_weighted = weights is not None and bool(np.any(weights != 1))
