@@ -181,7 +181,7 @@ def test_the_page_on_curves_runs():
 
 
 def test_the_page_on_structured_outputs_runs():
-    blocks = blocks_of("structured.rst", 10)
+    blocks = blocks_of("structured.rst", 11)
     names = names_after("structured.rst", blocks[:1])
     assert names["model"].dual_coef_.shape == (200, 9)  # as the second block says
     names_after("structured.rst", blocks[1:], names)
