@@ -210,7 +210,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
     def _trials(self, found: Prepared[StructuredPredictor], ranking: Ranking | None) -> "Iterator[_Trial]":
         """Yield the results of the search for each output kernel, with and without centring."""
         search, machine, training_set = found.search, found.machine, found.training_set
-        by_task_loss = not (self.task_loss is self.scoring is ranking is None)
+        by_task_loss = any(given is not None for given in (self.task_loss, self.scoring, ranking))
         kernels = self._output_kernels(training_set, by_task_loss)
         by_task_loss = by_task_loss or len(kernels) > 1
         pairs = list(product(self._centers(ranking is not None), [machine.output_kernel, *kernels[1:]]))
@@ -300,13 +300,13 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         if errors is None:
             return None
         decoder, space = own_decoder(self._machine()), _features(training_set)
-        return Ranking.of(score, errors, candidates, training_set.sample, decoder, space)
+        return Ranking.of(str(score), errors, candidates, training_set.sample, decoder, space)
 
     def _check_scoring(self, has_candidates: bool) -> None:
         """Raise if ``scoring`` is invalid, or if candidates are given and something else than ranks is compared."""
         if rank_errors(self.scoring) is not None:
             return
-        if has_candidates and not self.task_loss is self.scoring is None:
+        if has_candidates and (self.task_loss is not None or self.scoring is not None):
             raise ValueError(f"Candidates are passed to fit to be ranked. Use scoring={RANK_SCORES}, or None.")
         try:
             Scoring.of(self, LABEL_LOSSES)

@@ -71,7 +71,8 @@ def _bits(name: str) -> Result:
 
 def _first_places() -> Result:
     """Return the share of test spectra whose first candidate is wrong, for each split and score."""
-    data, wrong = load_metabolite_fp490(), []
+    data = load_metabolite_fp490()
+    wrong: list[list[float]] = []
     for seed in range(SPLITS):
         rng = np.random.default_rng(seed)
         rows = rng.permutation(len(data.Y))

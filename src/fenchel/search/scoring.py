@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -58,10 +58,9 @@ class Scoring:
         given, owner = estimator.get_params(deep=False).get("scoring"), type(estimator).__name__
         if given is None:
             return None
-        if isinstance(given, str) and given in (named or {}):
-            return cls(owner, given, None, named[given])
         if isinstance(given, str):
-            return cls(owner, given, get_scorer(given))
+            function = None if named is None else named.get(given)
+            return cls(owner, given, get_scorer(given) if function is None else None, function)
         if not callable(given):
             raise TypeError(
                 f"The 'scoring' parameter of {owner} must be a name such as 'r2', a scorer(estimator, X, y), a "
@@ -78,7 +77,7 @@ class Scoring:
     ) -> np.ndarray:
         """Return the error of each sample, or for each sample the negative score of all of them."""
         if self.scorer is None:
-            return np.asarray(self.function(truth, predicted), dtype=np.float64)
+            return np.asarray(cast(ErrorsOf, self.function)(truth, predicted), dtype=np.float64)
         if isinstance(self.given, str):
             truth, predicted = self._rows(truth), self._rows(predicted)
         is_weighted = weights is not None and bool(np.any(weights != 1))
