@@ -44,6 +44,7 @@ __all__ = [
     "indicator",
     "is_array",
     "is_host",
+    "is_lazy",
     "is_numpy",
     "is_on_cpu",
     "is_single",
@@ -54,6 +55,7 @@ __all__ = [
     "on_its_device",
     "pivoted_cholesky",
     "row_norms",
+    "settled",
     "spd_inverse",
     "symmetric_eigh",
     "triangular_solve",
@@ -164,6 +166,17 @@ def is_host(X: object) -> bool:
         return is_sparse(X) or is_numpy(X)
     except TypeError:
         return True
+
+
+def is_lazy(array: object) -> bool:
+    """Whether the rows of an array are in chunks on the workers of a cluster, and computed when they are needed."""
+    return getattr(array, "is_lazy", False) is True
+
+
+def settled(*arrays: Array) -> tuple[Array, ...]:
+    """Start to compute lazy rows together, so that what follows does not compute them again; others are unchanged."""
+    started: tuple[Array, ...] = arrays[0].settled(arrays) if is_lazy(arrays[0]) else arrays
+    return started
 
 
 def eps(array: Array) -> float:

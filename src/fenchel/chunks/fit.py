@@ -1,21 +1,24 @@
-"""Fits on Dask arrays, whose chunks of rows stay on the workers of a cluster."""
+"""Fits on Dask arrays, whose chunks of rows stay on the workers of a cluster.
+
+The solvers are those of arrays in memory: rows on the workers (``rows``) are one more array library.
+"""
 
 import math
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
-from fenchel._array import Array
+from fenchel._array import Array, settled
 from fenchel._check import check_array
 from fenchel._optional import require
 from fenchel.approximations import Approximation, Nystrom
-from fenchel.chunks.krylov import Points, solve_exactly
 from fenchel.chunks.predict import ChunkedExpansion
-from fenchel.chunks.sample import Client, Future, Sample, sample_of, target_scale_of
-from fenchel.chunks.splitting import Features, Workers, solve_chunks
-from fenchel.chunks.tasks import System, ridge_of
+from fenchel.chunks.rows import ROWS, Rows, Workers
+from fenchel.chunks.rowwise import Rowwise
+from fenchel.chunks.sample import Client, Sample, sample_of, target_scale_of
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel, as_operator_kernel
 from fenchel.kernels.separable import BoundTerms
@@ -29,17 +32,16 @@ from fenchel.model.memory import warn_if_slow
 from fenchel.model.model import Duals, Model, Record
 from fenchel.model.spec import Spec
 from fenchel.model.vectors import VectorCodec, Vectors
-from fenchel.operators import Thin, kronecker
-from fenchel.operators.products import PointKernel
+from fenchel.operators import ScalarOperator, Streamed, Thin, kronecker
 from fenchel.problem import DualProblem
+from fenchel.problem.dual_problem import arithmetic
 from fenchel.representations import Coordinates, CoordinateSpace, Euclidean
-from fenchel.solvers import Auto, DouglasRachford, Krylov, Solution
-from fenchel.solvers.state_file import StateFile, key_of
+from fenchel.solvers import Auto, DouglasRachford, Krylov
+from fenchel.solvers.solver import approaching, keeping_best
 
 __all__ = ["fit_chunks"]
 
 M = TypeVar("M", bound=KernelMachine)
-S = TypeVar("S", DouglasRachford, Krylov)
 
 
 def fit_chunks(machine: M, task: Vectors, spec: Spec, X: Array, y: Array, sample_weight: Array | None) -> M:
@@ -53,17 +55,25 @@ def fit_chunks(machine: M, task: Vectors, spec: Spec, X: Array, y: Array, sample
     if task.center or task.scale:
         moments = target_scale_of(sample, bool(task.center), bool(task.scale))
         sample = sample.encoded(moments)
-    approximation = spec.approximation or _preconditioner(_solver(Krylov, spec), sample)
+    is_exact, solver = spec.approximation is None, _solver(spec)
+    approximation = spec.approximation or _preconditioner(solver, sample)
     bound, thin = _bound(kernel, approximation, sample, spec.lam)
-    spec, chunks, solution = _solved(client, bound, thin, sample, spec)
+    if is_exact:
+        warn_if_slow(sample.shape[0], spec, sample.n_outputs, sum(client.nthreads().values()))
+    problem, features = _problem(client, bound, thin, sample, spec)
+    spec = replace(spec, loss=_resolved(spec, problem))
+    problem = problem.with_(loss=Rowwise(spec.loss, problem.loss.targets))
+    with arithmetic(problem), keeping_best(), approaching(spec.tol):
+        solution = solver.solve(problem, spec.tol)
     warn_unless_converged(solution, spec)
-    pairs = zip(chunks, solution.duals, strict=True)
-    duals = [client.submit(_unscaled, *pair, pure=False) for pair in pairs]
-    expansion: Any = _exact_expansion(bound, sample, duals, spec.lam)  # cannot be evaluated at other points
-    features = None
-    if spec.approximation is not None:
-        expansion = _thin_expansion(thin, sample, solution)
-        features = clone(approximation).set_params(n_components=expansion.coef.shape[0])
+    duals, width = problem.unscale(solution.duals).chunks(), sample.n_outputs
+    if is_exact:  # the inputs and the coefficients stay on the workers
+        rows = sample.rows_of(duals, width)
+        weighted = rows if sample.weights is None else rows * sample.weights[:, None]
+        expansion: Any = ChunkedExpansion(bound, sample.X, weighted * problem.scale)
+    else:  # it predicts without the inputs
+        coef = np.asarray(features.T @ solution.duals) * problem.scale
+        expansion = KernelExpansion(thin, np.zeros((0, sample.shape[1]), dtype=coef.dtype), coef, None, coef)
     machine.n_features_in_ = sample.shape[1]
     machine.model_ = Model(
         spec,
@@ -72,43 +82,11 @@ def fit_chunks(machine: M, task: Vectors, spec: Spec, X: Array, y: Array, sample
         VectorCodec(Euclidean().fit(np.zeros((1, sample.n_outputs))), moments),
         Coordinates(sample.y),
         expansion,
-        Duals(sample.given_rows_of(client, duals, sample.n_outputs), None, None, None),
-        Record.of(solution, "exact" if features is None else "approximate"),
-        features,
+        Duals(sample.given_rows_of(client, duals, width), None, None, None),
+        Record.of(solution, "exact" if is_exact else "approximate"),
+        None if is_exact else clone(approximation).set_params(n_components=coef.shape[0]),
     )
     return machine
-
-
-def _solved(
-    client: Client, bound: BoundTerms, thin: BoundTerms, sample: Sample, spec: Spec
-) -> tuple[Spec, list[Future], Solution]:
-    """Return the settings with the thresholds of the loss as numbers, the problems of the chunks, and the solution."""
-    is_exact, loss, points = spec.approximation is None, spec.loss, list[Future]()
-    if is_exact:
-        warn_if_slow(sample.shape[0], spec, sample.n_outputs, sum(client.nthreads().values()))
-        points = _points(client, bound, sample)
-    if isinstance(loss, PNormLoss) and loss.is_relative:
-        pilot = _problems(client, thin, sample, Square(), spec.lam)
-        loss = _resolved(client, loss, pilot, points, spec.tol)
-    spec = replace(spec, loss=clone(loss))
-    chunks = _problems(client, thin, sample, loss, spec.lam)
-    file = _state_file(client, spec, bound if is_exact else thin, sample)
-    if is_exact:
-        return spec, chunks, solve_exactly(client, chunks, points, loss, _solver(Krylov, spec), spec.tol, file)
-    return spec, chunks, solve_chunks(client, chunks, _solver(DouglasRachford, spec), spec.tol, file)
-
-
-def _thin_expansion(thin: BoundTerms, sample: Sample, solution: Solution) -> KernelExpansion:
-    """Return the expansion of a fit with features, which predicts without the inputs."""
-    coef = solution.predictions.result()
-    return KernelExpansion(thin, np.zeros((0, sample.shape[1]), dtype=coef.dtype), coef, None, coef)
-
-
-def _exact_expansion(bound: BoundTerms, sample: Sample, duals: list[Future], lam: float) -> ChunkedExpansion:
-    """Return the expansion of an exact fit, whose inputs and coefficients stay on the workers."""
-    rows = sample.rows_of(duals, sample.n_outputs)
-    weighted = rows if sample.weights is None else rows * sample.weights[:, None]
-    return ChunkedExpansion(bound, sample.X, weighted / (lam * sample.total))
 
 
 def _check(task: Vectors, kernel: OperatorKernel, spec: Spec) -> None:
@@ -130,11 +108,11 @@ def _check(task: Vectors, kernel: OperatorKernel, spec: Spec) -> None:
         raise IncompatibleError(f"Dask arrays need {', '.join(wrong)}.")
 
 
-def _solver(kind: type[S], spec: Spec) -> S:
-    """Return the solver if it is of this kind, else one with its limit on the iterations."""
-    if isinstance(spec.solver, kind):
+def _solver(spec: Spec) -> Any:
+    """Return the solver; ``Auto`` is one that needs no factorisation, with the same limit on the iterations."""
+    if not isinstance(spec.solver, Auto):
         return spec.solver
-    max_iter = spec.solver.get_params()["max_iter"]
+    max_iter, kind = spec.solver.max_iter, Krylov if spec.approximation is None else DouglasRachford
     return kind() if max_iter is None else kind(max_iter)
 
 
@@ -185,83 +163,51 @@ def _space(outputs: np.ndarray) -> CoordinateSpace:
     return CoordinateSpace(representation, representation.learn(outputs).rows)
 
 
-def _problems(client: Client, thin: BoundTerms, sample: Sample, loss: Loss, lam: float) -> list[Future]:
-    """Return futures of the problems of the chunks, with features instead of the kernel."""
-    shared = require("dask", extra="dask").delayed((thin, loss, lam, sample.total), traverse=False)
-    return sample.futures(client, _problem, shared)
+def _problem(
+    client: Client, bound: BoundTerms, thin: BoundTerms, sample: Sample, spec: Spec
+) -> tuple[DualProblem, Rows]:
+    """Return the problem of the square loss, with the kernel itself or features in place of it, and the features."""
+    (kernel, operator), approximate = bound.terms[0], thin.terms[0][0]
+    workers, dtype = Workers(client, sample.shape[0]), sample.X.dtype if sample.X.dtype.kind == "f" else np.float64
+    futures, widths = sample.futures(client, _checked, None), (sample.shape[1], sample.n_outputs, 1)
+    X, targets, roots = (
+        Rows(workers, np.ones((ROWS, width), dtype), [workers.submit(itemgetter(k), one) for one in futures])
+        for k, width in enumerate(widths)
+    )
+    loss, features, root = Rowwise(Square(), targets), X.of(approximate.features, X), None
+    if sample.weights is not None:
+        root, features = roots, features * roots
+        (targets,) = settled(targets * roots)
+    gram: ScalarOperator = Streamed(kernel, X, features=lambda: features, roots=(root, root))
+    if spec.approximation is not None:
+        turned, values = features.orthogonal()
+        gram = Thin(turned, None, values)
+    return DualProblem(kronecker(gram, operator), targets, loss, spec.lam, root, sample.total), features
 
 
-def _problem(X: Array, y: Array, weights: Array | None, shared: tuple[BoundTerms, Loss, float, float]) -> DualProblem:
-    """Return the problem of a chunk, with the total weight of the whole sample."""
-    thin, loss, lam, total = shared
-    kernel, operator = thin.terms[0]
+def _checked(X: Array, y: Array, weights: Array | None, shared: None) -> tuple[Array, Array, Array | None]:
+    """Return the inputs, the outputs and the square roots of the weights of a chunk."""
     X = check_array(np.asarray(X), "X")
-    targets = check_array(np.asarray(y, dtype=X.dtype), "y")
-    features = kernel.features(X)
-    root = _root(weights, X)
-    if root is not None:
-        features, targets = features * root, targets * root
-    return DualProblem(kronecker(Thin(features), operator), targets, loss.bind(targets), lam, root, total)
+    root = None if weights is None else np.sqrt(np.asarray(weights, dtype=X.dtype))[:, None]
+    return X, check_array(np.asarray(y, dtype=X.dtype), "y"), root
 
 
-def _points(client: Client, bound: BoundTerms, sample: Sample) -> list[Future]:
-    """Return futures of the inputs of the chunks, for products with the kernel."""
-    kernel = require("dask", extra="dask").delayed(bound.terms[0][0], traverse=False)
-    return sample.futures(client, _points_of, kernel)
+def _resolved(spec: Spec, problem: DualProblem) -> Loss:
+    """Return the loss; a threshold relative to the residuals is resolved with those of the square loss.
 
-
-def _points_of(X: Array, y: Array, weights: Array | None, kernel: PointKernel) -> Points:
-    X = np.asarray(X)
-    return Points(kernel, X, _root(weights, X))
-
-
-def _root(weights: Array | None, X: Array) -> Array | None:
-    if weights is None:
-        return None
-    return np.sqrt(np.asarray(weights, dtype=X.dtype))[:, None]
-
-
-def _resolved(client: Client, loss: PNormLoss, pilot: list[Future], points: list[Future], tol: float) -> Loss:
-    """Resolve a relative threshold of the loss with the residuals of a pilot model.
-
-    The residuals are the duals of the square loss. ``points`` are those of an exact fit, whose pilot is exact too.
+    The norms of all samples are gathered on one worker.
     """
-    workers = Workers(client, pilot)
-    if points:
-        duals = solve_exactly(client, pilot, points, Square(), Krylov(), tol).duals
-    else:
-        duals = workers.each(_ridge, Features(workers).system)
-    resolved: Loss = workers.submit(_resolve, loss, workers.each(_norms, duals, loss)).result()
+    loss = spec.loss
+    if not isinstance(loss, PNormLoss) or not loss.is_relative:
+        return clone(loss)
+    pilot = Krylov() if spec.approximation is None else DouglasRachford()
+    residuals = problem.unscale(pilot.solve(problem, spec.tol).duals)  # the duals of the square loss
+    norms = residuals.of(loss.bounded_norms, residuals)
+    counts = norms.of(np.ones_like, norms) if problem.root is None else problem.root[:, 0] ** 2
+    norms, counts = settled(norms, counts)
+    resolved: Loss = norms.workers.submit(_resolve, loss, norms.chunks(), counts.chunks()).result()
     return resolved
 
 
-def _ridge(problem: DualProblem, system: System) -> Array:
-    return ridge_of(problem, system)[0]
-
-
-def _norms(problem: DualProblem, duals: Array, loss: PNormLoss) -> tuple[Array, Array]:
-    """Return the norms of the residuals, and the sample weights."""
-    norms = loss.bounded_norms(problem.unscale(duals))
-    return norms, np.ones(len(norms)) if problem.root is None else problem.root[:, 0] ** 2
-
-
-def _resolve(loss: Loss, norms: list[tuple[Array, Array]]) -> Loss:
-    """Resolve the threshold of the loss; the norms of all samples are gathered on one worker."""
-    sizes, counts = (np.concatenate(part) for part in zip(*norms, strict=True))
-    return loss.resolve(sizes, counts)
-
-
-def _state_file(client: Client, spec: Spec, kernel: BoundTerms, sample: Sample) -> StateFile | None:
-    """Return the checkpoint of a solver; its key depends on every number of the chunks."""
-    if not isinstance(spec.solver, Krylov) or spec.solver.checkpoint is None:
-        return None
-    digests = client.gather(sample.futures(client, _digest, None))
-    return StateFile(spec.solver.checkpoint, key_of(digests, kernel, spec.loss, spec.lam))
-
-
-def _digest(X: Array, y: Array, weights: Array | None, shared: object) -> str:
-    return key_of(X, y, weights)
-
-
-def _unscaled(problem: DualProblem, duals: Array) -> Array:
-    return problem.unscale(duals)
+def _resolve(loss: PNormLoss, norms: list[Array], counts: list[Array]) -> Loss:
+    return loss.resolve(np.concatenate(norms), np.concatenate(counts))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from fenchel._array import Array, eps, namespace
+from fenchel._array import Array, eps, namespace, settled
 from fenchel.operators.kept_rows import KeptRows
 from fenchel.operators.operator import Operator
 
@@ -94,7 +94,7 @@ class ConjugateGradients:
             x = self._precondition(self._kept(right))
             self.last = x, self._scalar.matmul(x)
         x, Kx = self.last
-        residual = self._kept(right - self._shift * x - self._scales * Kx)
+        (residual,) = settled(self._kept(right - self._shift * x - self._scales * Kx))
         stop = xp.maximum(16 * eps(right) * _size(self._kept(right)), self.rtol * _size(residual))
         step = self._precondition(residual)
         slope = xp.sum(residual * step, axis=0)
@@ -107,7 +107,7 @@ class ConjugateGradients:
             x, Kx, residual = x + length * step, Kx + length * product, residual - length * image
             image = self._precondition(residual)
             slope, last = xp.sum(residual * image, axis=0), slope
-            step = image + _ratio(slope, last) * step
+            x, Kx, residual, step = settled(x, Kx, residual, image + _ratio(slope, last) * step)
         self.last = x, Kx
         return self._back(x)
 

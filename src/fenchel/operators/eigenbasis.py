@@ -71,7 +71,7 @@ class KroneckerBasis(Eigenbasis):
         """Return B -> U (f(S) ∘ U' B Q) Q' or, for a thin basis, f(0) B + U ((f(S) - f(0)) ∘ U' B Q) Q'."""
         values = self.values
         weights = f(values)
-        if self.left.shape[1] == self.left.shape[0]:
+        if self.left.shape[1] == self.left.shape[0] and self.left_squares is None:
             return lambda B: self._back(weights * self._turned(B))
         at_zero = f(namespace(values).zeros_like(values[:1, :1]))
         weights = self._normed(weights - at_zero)

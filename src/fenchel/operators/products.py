@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fenchel._array import Array, as_index, device, in_threads, is_array, is_numpy, is_on_cpu, namespace
+from fenchel._array import Array, as_index, device, in_threads, is_array, is_lazy, is_numpy, is_on_cpu, namespace
 from fenchel._check import checked_before
 
 __all__ = ["CheckedProduct", "PointKernel", "Product", "fused_products", "kernel_product", "kernel_products", "tiles"]
@@ -91,6 +91,8 @@ def kernel_product(kernel: PointKernel, X: Array, Z: Array | None, A: Array, til
 
     Tiles have the dtype of the points, sums the dtype of A. Arrays on a device are checked once, not in every tile.
     """
+    if is_lazy(X):
+        return X.product(kernel, A)
     xp, size = namespace(A), tile or (_TILE if is_numpy(X) else _TILE_OF_DEVICE)
     rows = tiles(X.shape[0], size)
     columns = rows if Z is None else tiles(Z.shape[0], size)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from fenchel._array import Array, eps, is_single, namespace
+from fenchel._array import Array, eps, is_lazy, is_single, namespace
 from fenchel.operators.dense import Dense
 from fenchel.operators.eigenbasis import KroneckerBasis, times
 from fenchel.operators.operator import Index, ScalarOperator, is_thin, scaled, taken
 
-__all__ = ["Thin", "orthogonal", "orthogonal_features"]
+__all__ = ["Thin", "leading", "orthogonal", "orthogonal_features"]
 
 _LARGE = 2**23  # size of features from which their D × D products are factorised instead
 _ROUND_OFF = 16.0  # in eps: what is below is noise in float32, whose moments no Cholesky factor corrects
@@ -97,16 +97,15 @@ def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
     hides what is below ``_LEAST`` and leaves vectors near it that are not quite orthogonal; a Cholesky factor of their
     own moments corrects this.
     """
+    if is_lazy(features):
+        return (*features.orthogonal(), None)
     xp = namespace(features)
-    values, vectors = xp.linalg.eigh(features.T @ features)
-    least = max(_LEAST, _ROUND_OFF * eps(values)) * float(values[-1])
-    first = int(xp.sum(xp.astype(values <= least, xp.int64)))
-    first = min(first, values.shape[0] - 1)
+    values, vectors = leading(features.T @ features)
     tiny = float(xp.finfo(values.dtype).smallest_normal)
     if not float(values[-1]) > tiny:  # all features are zero
         return 0 * features[:, :1], tiny + 0 * values[:1], vectors[:, :1]
-    roots = xp.sqrt(xp.clip(values[first:], min=tiny))
-    inner = vectors[:, first:] / roots
+    roots = xp.sqrt(xp.clip(values, min=tiny))
+    inner = vectors / roots
     turned = features @ inner
     lower = xp.linalg.cholesky(turned.T @ turned)
     _, singular, turn = xp.linalg.svd(roots[:, None] * lower, full_matrices=False)
@@ -114,6 +113,15 @@ def orthogonal_features(features: Array) -> tuple[Array, Array, Array]:
     for start in range(0, turned.shape[0], _BLOCK):
         turned[start : start + _BLOCK, :] = turned[start : start + _BLOCK, :] @ last
     return turned, singular**2, inner @ last
+
+
+def leading(moments: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues of the products of features that survive round-off, at least one, and eigenvectors."""
+    xp = namespace(moments)
+    values, vectors = xp.linalg.eigh(moments)
+    least = max(_LEAST, _ROUND_OFF * eps(values)) * float(values[-1])
+    first = min(int(xp.sum(xp.astype(values <= least, xp.int64))), values.shape[0] - 1)
+    return values[first:], vectors[:, first:]
 
 
 def orthogonal(operator: Thin) -> tuple[Thin, Array] | None:

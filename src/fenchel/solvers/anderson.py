@@ -27,10 +27,10 @@ class Memory:
 
     def adding(self, move: Array, image: Array) -> "Memory":
         """Return the memory with one more step, dropping the oldest."""
-        xp = namespace(move)
         first = 0 if len(self.moves) <= self.size else 1
         moves, images = (*self.moves[first:], move), (*self.images[first:], image)
-        row = xp.stack([products_of(move, other) for other in moves])
+        row = namespace(move).stack([products_of(move, other) for other in moves])
+        xp = namespace(row)
         ones = xp.ones_like(row[:1, :])
         if len(moves) == 1:
             return Memory(self.size, moves, images, row[None, :, :], ones)
@@ -65,7 +65,7 @@ class Memory:
         weights = mixing_weights(self.products, self.valid)
         xp, images = namespace(weights), (self.images[-1], *self.images[:-1])
         weights = xp.concat([1 - xp.sum(weights, axis=1, keepdims=True), weights], axis=1)
-        if not is_numpy(weights):
+        if not is_numpy(images[0]):
             return _sum_of(weights, images)
         combined = np.empty_like(images[0])
         step = max(1, _CACHED // (8 * combined[0].size))

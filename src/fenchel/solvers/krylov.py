@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_like, host, is_on_cpu, is_single, namespace
+from fenchel._array import Array, as_like, is_lazy, is_on_cpu, is_single, namespace
 from fenchel._check import Interval, Options
 from fenchel.losses.loss import Loss, is_square, row_saturation
-from fenchel.operators import Streamed, fits_in_single, is_thin, kronecker, streamed
+from fenchel.operators import fits_in_single, is_thin, kronecker, streamed
 from fenchel.problem import DualProblem, Shared
 from fenchel.problem.batch import Batch
 from fenchel.problem.derived import rotated
@@ -22,7 +22,7 @@ from fenchel.solvers.linear import LOOSE, Conjugate, Mark
 from fenchel.solvers.loop import Point, ProblemwiseSolver, comparable
 from fenchel.solvers.solver import Callback, Solution, watched
 from fenchel.solvers.splitting import DouglasRachford, State, Warm
-from fenchel.solvers.state_file import StateFile, key_of
+from fenchel.solvers.state_file import StateFile, chunks_of, key_of
 
 __all__ = ["Krylov"]
 
@@ -134,6 +134,14 @@ class Krylov(ProblemwiseSolver[State]):
         passes = share * _PASSES * max(1.0, math.sqrt(_EASY_LAM / lam)) if lam > 0 else math.inf
         return Cost(setup + 3 * n * D**2 / FLOPS + 300 * CALL, step, passes)
 
+    def _file(self, problem: DualProblem) -> StateFile:
+        """Return the checkpoint of a problem, whose key depends on every number of it."""
+        assert self.checkpoint is not None  # otherwise there is none
+        scalar: Any = problem.gram.terms[0][0]
+        points = (scalar.left,) if streamed(problem.gram) is None else (scalar.kernel, scalar.X)
+        rest = problem.targets, problem.loss, problem.lam, problem.root, problem.mask
+        return StateFile(self.checkpoint, key_of(*points, problem.gram.terms[0][1].matrix, *rest))
+
     def n_features(self, n: int) -> int:
         """Return the number of features for n samples."""
         return min(n, int(6 * math.sqrt(n)) if self.n_components is None else self.n_components)
@@ -146,8 +154,14 @@ class Krylov(ProblemwiseSolver[State]):
         callback: Callback | None = None,
     ) -> list[Solution]:
         """Solve the problems one after the other; if the kernel has few features, they are the whole problem."""
-        if problems and is_thin(problems[0].gram):
-            return DouglasRachford(self.max_iter).solve_all(problems, tol, starts, callback)
+        if problems and (
+            is_thin(problems[0].gram) or (is_lazy(problems[0].targets) and not streamed(problems[0].gram))
+        ):
+            splitting = DouglasRachford(self.max_iter)
+            if self.checkpoint is not None and len(problems) == 1:
+                splitting.file = self._file(problems[0])
+                starts = [_kept(splitting.file, problems[0]) or (starts or [None])[0]]
+            return splitting.solve_all(problems, tol, starts, callback)
         return super().solve_all(problems, tol, starts, callback)
 
     def turned(self, problems: Sequence[DualProblem]) -> list[DualProblem]:
@@ -158,7 +172,8 @@ class Krylov(ProblemwiseSolver[State]):
         """Start from the solution with features, or from the state of an earlier solve."""
         scalar = streamed(problem.gram)
         assert scalar is not None  # checked by why_not
-        file = None if self.checkpoint is None else StateFile(self.checkpoint, _key(problem, scalar))
+        splitting, file = DouglasRachford(), None if self.checkpoint is None else self._file(problem)
+        splitting.file = file
         if (kept := None if file is None else _kept(file, problem)) is not None:
             warm = kept
         elif isinstance(start, Warm) and start.z.shape == problem.targets.shape:
@@ -168,13 +183,11 @@ class Krylov(ProblemwiseSolver[State]):
         rhos = np.asarray([ALONE if _is_alone(problem) else warm.rho])
         batch = Batch((problem,))
         gram = problem.gram if self.tiles == "float64" else kronecker(scalar.rounded, problem.gram.terms[0][1].matrix)
-        linear = Conjugate(batch, rhos, gram)
-        linear.file = file
-        return _saved(DouglasRachford().begun(batch, warm.z[:, None, :], rhos, linear))
+        return splitting.begun(batch, warm.z[:, None, :], rhos, Conjugate(batch, rhos, gram))
 
     def next_state(self, problem: DualProblem, state: State) -> State:
         """Take a step of the splitting."""
-        return _saved(DouglasRachford().step([problem], state))
+        return DouglasRachford().step([problem], state)
 
     def standing(self, state: tuple[State, ...], place: int) -> Warm:  # type: ignore[override]
         """Return the state of the splitting for one problem, as a start for another solve."""
@@ -236,27 +249,14 @@ def _systems(state: State) -> Conjugate:
     return state.linear
 
 
-def _saved(state: State) -> State:
-    """Return the state after writing the checkpoint, if any."""
-    file = _systems(state).file
-    if file is not None and file.is_due:
-        file.save(float(state.rhos[0]), [host(state.z[:, 0, :])])
-    return state
-
-
 def _kept(file: StateFile, problem: DualProblem) -> Warm | None:
     """Return the state left by an earlier solve of the same problem."""
-    if (kept := file.load([problem.targets.shape])) is None:
+    if (kept := file.load(list(chunks_of(problem.targets, np.shape)))) is None:
         return None
     rho, chunks = kept
     _LOG.info(f"Krylov: resuming from {file.file}")
-    return Warm(as_like(next(chunks), problem.targets), rho, None)
-
-
-def _key(problem: DualProblem, scalar: Streamed) -> str:
-    output = problem.gram.terms[0][1].matrix
-    rest = problem.loss, problem.lam, problem.root, problem.mask
-    return key_of(scalar.kernel, scalar.X, output, problem.targets, *rest)
+    targets = problem.targets
+    return Warm(targets.filled(chunks) if is_lazy(targets) else as_like(next(chunks), targets), rho, None)
 
 
 def progress(marks: list[Mark], n_passes: int, tol: float) -> str:

@@ -9,7 +9,6 @@ from fenchel._array import Array, namespace, spd_inverse
 from fenchel.operators import ConjugateGradients, KeptRows, Operator
 from fenchel.operators.dense import shifted
 from fenchel.problem.batch import Batch
-from fenchel.solvers.state_file import StateFile
 
 __all__ = ["LOOSE", "Conjugate", "Eigen", "Inverse", "Mark"]
 
@@ -94,7 +93,6 @@ class Conjugate:
         rows: KeptRows | None = None,
     ) -> None:
         self.marks: list[Mark] = [] if before is None else before.marks
-        self.file: StateFile | None = None if before is None else before.file  # the checkpoint
         last, rtol = (None, LOOSE) if before is None else (before.gradients, before.gradients.rtol)
         shifts = batch.curvatures + batch.column(rhos)
         self.gradients: ConjugateGradients = ConjugateGradients(gram, batch.scales, shifts, rtol, last, rows)

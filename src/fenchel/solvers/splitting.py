@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fenchel._array import Array, as_index, host, is_numpy, is_single, namespace
+from fenchel._array import Array, as_index, host, is_lazy, is_numpy, is_single, namespace, settled
 from fenchel._check import Interval, Options
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses.loss import row_saturation
@@ -21,6 +21,7 @@ from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
 from fenchel.solvers.linear import Conjugate, Eigen, Inverse
 from fenchel.solvers.loop import IterativeSolver, Point, comparable
 from fenchel.solvers.solver import Solution, Solver
+from fenchel.solvers.state_file import StateFile, chunks_of
 
 __all__ = ["DouglasRachford"]
 
@@ -64,6 +65,18 @@ class State:
     is_guess: bool  # whether the start is extrapolated, and hence hardly ever within tol
     age: int = 0
     rebalance_at: int = 5
+    file: StateFile | None = None  # the checkpoint
+
+    def kept(self) -> "State":
+        """Return the state after computing its arrays, if they are lazy, and writing the checkpoint, if it is due."""
+        state, memory, k = self, self.memory, len(self.memory.moves)
+        if is_lazy(self.z):
+            steps = settled(self.z, self.prox, self.plain, self.solved, *memory.moves, *memory.images)
+            memory = replace(memory, moves=steps[4 : 4 + k], images=steps[4 + k :])
+            state = replace(self, z=steps[0], prox=steps[1], plain=steps[2], solved=steps[3], memory=memory)
+        if self.file is not None and self.file.is_due:
+            self.file.save(float(self.rhos[0]), chunks_of(state.z[:, 0, :], host))
+        return state
 
 
 class DouglasRachford(IterativeSolver[State]):
@@ -120,6 +133,8 @@ class DouglasRachford(IterativeSolver[State]):
         "memory": Interval(0, math.inf, "left", integer=True),
         "factorization": Options(("auto", "eigen", "inverse")),
     }
+
+    file: StateFile | None = None  # of the problem that is solved next; ``Krylov`` sets it
 
     def __init__(
         self,
@@ -207,12 +222,13 @@ class DouglasRachford(IterativeSolver[State]):
         """Return the initial state at z."""
         prox = batch.prox_remainder(z, rhos)
         least = namespace(z).sum(z, axis=(0, 2)) * 0 + math.inf
-        return State(batch, z, rhos, linear, prox, z, prox, least, Memory(self.memory), is_guess)
+        return State(batch, z, rhos, linear, prox, z, prox, least, Memory(self.memory), is_guess, file=self.file).kept()
 
     def _kind(self, batch: Batch) -> type[Eigen] | type[Inverse]:
         """Return the class that solves the linear systems."""
         first = batch.first
-        can_invert = len(batch.problems) == 1 and first.gram.n_outputs is None and not is_thin(first.gram)
+        can_invert = len(batch.problems) == 1 and first.gram.n_outputs is None
+        can_invert = can_invert and not (is_thin(first.gram) or is_lazy(first.targets))
         if self.factorization == "inverse" and not can_invert:
             raise IncompatibleError(
                 "DouglasRachford(factorization='inverse') is for one problem with the identity operator. Use 'eigen'."
@@ -223,13 +239,13 @@ class DouglasRachford(IterativeSolver[State]):
 
     def step(self, problems: Sequence[DualProblem], state: State) -> State:
         """Take one splitting step in every problem and combine it with the previous ones."""
-        xp, batch = namespace(state.z), state.batch
+        batch = state.batch
         rho = batch.column(state.rhos)
         right = 2 * state.prox  # a new array, like move, so it may be overwritten
         right -= state.z
         right *= rho
         right += batch.first.targets[:, None, :]
-        solved = state.linear(right)
+        (solved,) = settled(state.linear(right))
         del right  # frees memory early for large samples
         move = solved - state.prox
         move *= self.relaxation
@@ -241,6 +257,7 @@ class DouglasRachford(IterativeSolver[State]):
             return self._moved(replace(state, plain=image), image)
         memory = state.memory.adding(move, image)
         residual = memory.last_norm
+        xp = namespace(residual)
         is_bad = residual > 2 * state.least  # only possible for an accelerated step: plain ones never expand
         if is_numpy(is_bad) and not is_bad.any():  # on a device this check would need a transfer
             least = xp.minimum(residual, state.least)
@@ -252,7 +269,7 @@ class DouglasRachford(IterativeSolver[State]):
         return self._moved(replace(state, plain=plain, least=least, memory=memory), accelerated)
 
     def _moved(self, state: State, z: Array) -> State:
-        return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1)
+        return replace(state, z=z, prox=state.batch.prox_remainder(z, state.rhos), age=state.age + 1).kept()
 
     def _rebalanced(self, state: State, image: Array) -> State:
         """Multiply rho by the square root of the ratio of the residuals, keeping the subgradient at the prox point."""
@@ -269,7 +286,7 @@ class DouglasRachford(IterativeSolver[State]):
             rhos=rhos,
             linear=state.linear if np.all(factor == 1) else state.linear.at(state.batch, rhos),
             plain=z,
-            least=xp.zeros_like(state.least) + math.inf,
+            least=namespace(state.least).zeros_like(state.least) + math.inf,
             memory=Memory(self.memory),
             rebalance_at=2 * state.rebalance_at,
         )

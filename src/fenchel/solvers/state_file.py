@@ -3,18 +3,21 @@
 import pickle
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 import joblib
 import numpy as np
 
-from fenchel._array import host, is_sparse
+from fenchel._array import Array, has_shape, host, is_lazy, is_sparse
 from fenchel.data.files import DAMAGE, replaced
 from fenchel.exceptions import IncompatibleError
 
-__all__ = ["StateFile", "key_of"]
+__all__ = ["StateFile", "chunks_of", "key_of"]
+
+T = TypeVar("T")
 
 _SHARE = 0.05  # largest share of the time spent writing
 
@@ -83,6 +86,11 @@ class StateFile:
         return ValueError(f"The checkpoint {self.file} is damaged ({reason}). Remove it or choose another path.")
 
 
+def chunks_of(array: Array, function: Callable[[Array], T]) -> Iterator[T]:
+    """Yield a function of each chunk of rows of a lazy array, or of the array itself."""
+    yield from array.each(function) if is_lazy(array) else (function(array),)
+
+
 def key_of(*parts: object) -> str:
     """Return a digest of objects and arrays."""
     try:
@@ -94,8 +102,10 @@ def key_of(*parts: object) -> str:
 
 
 def _plain(part: object) -> object:
-    """Return an array as a contiguous NumPy array, so that its digest depends on its values alone."""
-    return np.ascontiguousarray(host(part)) if hasattr(part, "ndim") and not is_sparse(part) else part
+    """Return an array as a contiguous NumPy array, whose digest depends on its values alone; or digests of chunks."""
+    if has_shape(part) and is_lazy(part):
+        return list(chunks_of(part, key_of))
+    return np.ascontiguousarray(host(part)) if has_shape(part) and not is_sparse(part) else part
 
 
 def _add(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
