@@ -146,6 +146,9 @@ class QuantileFunctionRegressor(QuantileRegressor):
     the output recur, and s is the spread of the first pilot. In the problem that is solved and certified, :math:`q_0`
     and s at :math:`x_i` are predictions without sample i.
 
+    A kernel of the levels with M features, :math:`g = \sum_m \lambda_m \psi_m \otimes \psi_m`, restricts h to the span
+    of M functions of the level, and the duals remain free in their box; [Laforgue2019]_, eq. (16) restricts the duals.
+
     Curves are treated as several outputs: pass the values of a kernel at pairs of points as ``coupling``.
 
     References

@@ -52,14 +52,14 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         X : array of shape (n, features)
             Inputs, or their Gram matrix with the training inputs.
         quantiles : float or array of shape (q,), default=0.5
-            Levels in (0, 1), in any order.
+            Levels in [0, 1], in any order; predictions at 0 and 1 are the limits of those inside.
 
         Returns
         -------
         y : array of shape (n,) or (n, q), with several outputs (n, d) or (n, q, d)
             The quantiles, without the axis of levels if ``quantiles`` is a number.
         """
-        levels = as_levels(quantiles, "quantiles")
+        levels = as_levels(quantiles, "quantiles", has_ends=True)
         X = self._read(X)
         values = self._in_order(X, levels) if self._is_sorted() else self.model_.read(X, levels)
         values = namespace(X).astype(values, X.dtype, copy=False)

@@ -143,11 +143,12 @@ def level_quadrature(owner: str, levels: int | ArrayLike, quadrature: str) -> tu
     return (points + 1) / 2, weights / 2
 
 
-def as_levels(levels: ArrayLike, name: str) -> np.ndarray:
-    """Return levels as a vector; raise unless they are in (0, 1)."""
-    values = np.atleast_1d(np.asarray(levels))
+def as_levels(levels: ArrayLike, name: str, has_ends: bool = False) -> np.ndarray:
+    """Return levels as a vector; raise unless they are in (0, 1), or in [0, 1] with ``has_ends``."""
+    values, interval = np.atleast_1d(np.asarray(levels)), "[0, 1]" if has_ends else "(0, 1)"
     if values.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must hold numbers in (0, 1). Got {levels!r} instead.")
-    if values.ndim != 1 or values.size == 0 or not np.all((values > 0) & (values < 1)):
-        raise ValueError(f"{name} must hold numbers in (0, 1). Got {levels!r} instead.")
+        raise TypeError(f"{name} must hold numbers in {interval}. Got {levels!r} instead.")
+    is_inside = (values >= 0) & (values <= 1) if has_ends else (values > 0) & (values < 1)
+    if values.ndim != 1 or values.size == 0 or not np.all(is_inside):
+        raise ValueError(f"{name} must hold numbers in {interval}. Got {levels!r} instead.")
     return values.astype(np.float64)
