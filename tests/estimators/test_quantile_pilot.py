@@ -9,11 +9,12 @@ from scipy.stats import norm
 
 import fenchel
 from fenchel import OperatorKernelRegressor, QuantileFunctionRegressor, QuantileFunctionRegressorCV
-from fenchel.estimators.quantile_pilot import Distribution, Scores, _Ridges, pinball
+from fenchel.estimators.quantile_pilot import Distribution, Scores, _fitted, pinball
 from fenchel.kernels import Gaussian
 from fenchel.metrics import coverage
 from fenchel.model.training_set import TrainingSet
 from fenchel.model.vectors import Vectors
+from fenchel.search.race.ridge import Ridge
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 UNITS = st.floats(-3, 3).map(lambda power: 10**power)
@@ -123,7 +124,7 @@ class TestPilot:
         X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 3))
         task, owner = Vectors(Gaussian(0.5)), OperatorKernelRegressor()
         training_set = TrainingSet.learn(task, task.sample(owner, X, Y, weights), owner._spec())
-        fit = _Ridges(training_set.ridge).fit(Y)
+        fit = _fitted(Ridge.shared(training_set.ridge), Y)
         counts = np.ones(12) if weights is None else weights
         K = np.exp(-0.5 * np.sum((X[:, None] - X) ** 2, axis=2))
         everyone = _ridge(K, Y - fit.center, counts, fit.lam * np.sum(counts))

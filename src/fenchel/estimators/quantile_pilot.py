@@ -14,8 +14,7 @@ from fenchel._statistics import ranked, weighted_median
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.target_scale import TargetScale, standardized_targets
 from fenchel.model.training_set import TrainingSet
-from fenchel.problem import DualProblem
-from fenchel.search.race import best_lam
+from fenchel.search.race.ridge import Ridge, best_lam
 
 __all__ = ["QuantilePilot", "fit_pilot", "pilot_targets", "pinball"]
 
@@ -204,12 +203,12 @@ def fit_pilot(training_set: TrainingSet, levels: np.ndarray, level_weights: np.n
 
     The targets of the training set are the outputs.
     """
-    ridges, fits = _Ridges(training_set.ridge), list[_Fit]()
+    ridge, fits = Ridge.shared(training_set.ridge), list[_Fit]()
 
     def fitted(columns: np.ndarray) -> np.ndarray:
         """Fit regressions, and return the indices of their columns."""
         first = sum(fit.left_out.shape[1] for fit in fits)
-        fits.append(ridges.fit(columns))
+        fits.append(_fitted(ridge, columns))
         return np.arange(first, first + columns.shape[1])
 
     outputs = []
@@ -283,40 +282,18 @@ class _Fit:
     lam: float = math.inf
 
 
-class _Ridges:
-    """Ridge regressions that share one factorisation."""
-
-    def __init__(self, problem: DualProblem) -> None:
-        self.problem = problem
-        self.basis = problem.shared.factorize()
-        self.root = np.ones((problem.targets.shape[0], 1)) if problem.root is None else host(problem.root)
-        self.diagonal = float(namespace(problem.targets).sum(problem.gram.diag())) / problem.total or 1.0
-
-    def fit(self, columns: np.ndarray) -> _Fit:
-        """Fit regressions with the lam that minimises the mean squared leave-one-out error over all columns."""
-        center = np.average(columns, axis=0, weights=self.root[:, 0] ** 2)
-        if columns.shape[1] == 0:
-            return _Fit(columns, columns, center)
-        rows = (columns - center) * self.root
-        with np.errstate(all="ignore"):  # a lam with non-finite errors is never the best
-            lam, _ = best_lam(lambda lams: np.array([float(np.sum(self._left_out(lam, rows) ** 2)) for lam in lams]))
-            scale = 1 / (lam * self.diagonal * self.problem.total)
-            coef = self._duals(scale, rows) * self.root * scale
-            left_out = columns - self._left_out(lam, rows) / self.root
-        if not (np.all(np.isfinite(left_out)) and np.all(np.isfinite(coef))):  # round-off: fall back to the mean
-            return _Fit(center + 0 * columns, 0 * columns, center)
-        return _Fit(left_out, coef, center, lam * self.diagonal)
-
-    def _left_out(self, lam: float, rows: np.ndarray) -> np.ndarray:
-        """Return leave-one-out residuals times the root of the weights; lam is relative to the other samples."""
-        n = len(rows)
-        scale = 1 / (lam * self.diagonal * self.problem.total * max(n - 1, 1) / n)
-        duals = as_like(self._duals(scale, rows), self.problem.targets)
-        return host(self.basis.left_out(lambda values: 1 / (1 + scale * values), duals))
-
-    def _duals(self, scale: float, rows: np.ndarray) -> np.ndarray:
-        function = self.basis.function(lambda values: 1 / (1 + scale * values))
-        return host(function(as_like(rows, self.problem.targets)))
+def _fitted(ridge: Ridge, columns: np.ndarray) -> _Fit:
+    """Fit regressions with the lam that minimises the mean squared leave-one-out error over all columns."""
+    center = np.average(columns, axis=0, weights=ridge.weights)
+    rows = columns - center
+    if columns.shape[1] == 0:
+        return _Fit(columns, columns, center)
+    with np.errstate(all="ignore"):  # a lam with non-finite errors is never the best
+        lam, _ = best_lam(ridge.error_of(rows))
+        left_out, coef = columns - ridge.left_out(lam, rows), ridge.coefficients(lam, rows)
+    if not (np.all(np.isfinite(left_out)) and np.all(np.isfinite(coef))):  # round-off: fall back to the mean
+        return _Fit(center + 0 * columns, 0 * columns, center)
+    return _Fit(left_out, coef, center, lam * ridge.scale)
 
 
 def _distribution(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,14 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.linalg import eigh
 
+from fenchel._array import host
 from fenchel._statistics import ranked
+from fenchel.operators.eigenbasis import KroneckerBasis
+from fenchel.problem import DualProblem
 
 __all__ = ["FLAT", "GappedRidge", "Ridge", "best_lam", "compressed", "sums_of_squares"]
 
+Rotated = tuple[np.ndarray, np.ndarray | None]  # targets in the eigenbasis, and what is outside of it
 _LAMS = np.logspace(-9, 2, 12)  # relative to the mean diagonal
 FLAT = 1e-3  # relative difference of errors that is ignored: a larger lam is solved faster and more accurately
 _MOST_DECADES = 4  # by which the grid of lam is extended beyond an end
@@ -27,7 +32,7 @@ class Ridge:
     """Kernel ridge regression in the eigenbasis of one Gram matrix, for any targets and any relative lam."""
 
     values: np.ndarray
-    vectors: np.ndarray
+    vectors: np.ndarray  # (n, n), or (n, r) if the others belong to the value zero
     weights: np.ndarray
     scale: float  # mean diagonal
     groups: tuple[np.ndarray, ...] = ()  # indices of samples left out together; empty if each is left out alone
@@ -41,6 +46,15 @@ class Ridge:
         places = () if labels is None else tuple(np.flatnonzero(labels == one) for one in range(labels.max() + 1))
         return cls(np.maximum(values, 0.0) / scale, vectors, weights, scale, places)
 
+    @classmethod
+    def shared(cls, problem: DualProblem) -> "Ridge":
+        """Return the ridge regressions in the eigenbasis of a problem, whose null space may be left out."""
+        basis, n = cast(KroneckerBasis, problem.shared.factorize()), problem.targets.shape[0]
+        weights = np.ones(n) if problem.root is None else host(problem.root)[:, 0] ** 2
+        vectors = host(basis.left) if basis.left_squares is None else host(basis.left) / host(basis.left_squares) ** 0.5
+        scale = float(np.sum(host(problem.gram.diag()))) / problem.total or 1.0
+        return cls(host(basis.left_values) / scale, vectors, weights, scale)
+
     def best_lam(self, Y: np.ndarray, seen: np.ndarray | None = None) -> tuple[float, float]:
         """Return the relative lam with the smallest leave-one-out error, and that error; ``seen`` masks errors."""
         rotated = self._rotated(compressed(Y) if seen is None or seen.shape[1] == 1 else Y)
@@ -53,34 +67,44 @@ class Ridge:
     def fitted_residuals(self, lam: float, Y: np.ndarray) -> np.ndarray:
         """Return the residuals of the model fitted to all samples, (n, p)."""
         mu = lam * float(np.sum(self.weights))
-        duals: np.ndarray = self.vectors @ (self._rotated(Y) * (mu / (self.values + mu))[:, None])
-        return duals / np.sqrt(self.weights)[:, None]
+        rotated, rest = self._rotated(Y)
+        duals: np.ndarray = self.vectors @ (rotated * (mu / (self.values + mu))[:, None])
+        return (duals if rest is None else duals + rest) / np.sqrt(self.weights)[:, None]
 
-    def error_of(self, Y: np.ndarray, seen: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def coefficients(self, lam: float, Y: np.ndarray) -> np.ndarray:
+        """Return the coefficients of the kernel in the model fitted to all samples, (n, p)."""
+        shares = self.weights[:, None] / (lam * self.scale * float(np.sum(self.weights)))
+        return self.fitted_residuals(lam, Y) * shares
+
+    def error_of(self, Y: np.ndarray, seen: np.ndarray | None = None) -> Callable[[np.ndarray], np.ndarray]:
         """Return the leave-one-out error as a function of several relative lam; ``seen`` masks errors."""
         rotated = self._rotated(Y)
         return lambda lams: self._errors(lams, rotated, seen)
 
-    def _rotated(self, Y: np.ndarray) -> np.ndarray:
-        rotated: np.ndarray = self.vectors.T @ (np.sqrt(self.weights)[:, None] * Y)
-        return rotated
+    def _rotated(self, Y: np.ndarray) -> Rotated:
+        rows = np.sqrt(self.weights)[:, None] * Y
+        rotated: np.ndarray = self.vectors.T @ rows
+        return rotated, None if self.vectors.shape[1] == len(rows) else rows - self.vectors @ rotated
 
-    def _errors(self, lams: np.ndarray, rotated: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
+    def _errors(self, lams: np.ndarray, rotated: Rotated, seen: np.ndarray | None) -> np.ndarray:
         squares = sums_of_squares(self._left_out(lams, rotated), None if seen is None else seen[:, None])
         found: np.ndarray = np.average(squares, axis=0, weights=self.weights)
         return found
 
-    def _left_out(self, lams: np.ndarray, rotated: np.ndarray) -> np.ndarray:
+    def _left_out(self, lams: np.ndarray, turned: Rotated) -> np.ndarray:
         """Return the residuals (n, lams, p); lam is scaled by the weight of the remaining samples."""
-        n, p = rotated.shape
+        (rotated, rest), n = turned, len(self.weights)
         n_parts = len(self.groups) or n
         total = float(np.sum(self.weights)) * (n_parts - 1) / n_parts if n_parts > 1 else 1.0
         inverse = 1 / (self.values[:, None] + lams * total)
-        duals = self.vectors @ (inverse[:, :, None] * rotated[:, None, :]).reshape(n, -1)
-        duals, root = duals.reshape(n, len(lams), p), np.sqrt(self.weights)[:, None]
+        duals = self.vectors @ (inverse[:, :, None] * rotated[:, None, :]).reshape(len(rotated), -1)
+        duals, root = duals.reshape(n, len(lams), -1), np.sqrt(self.weights)[:, None]
         if self.groups:
             return self._without_groups(inverse, duals) / root[:, :, None]
         diagonal = self.vectors**2 @ inverse
+        if rest is not None:
+            duals = duals + rest[:, None, :] / (lams * total)[:, None]
+            diagonal = diagonal + (1 - np.sum(self.vectors**2, axis=1, keepdims=True)) / (lams * total)
         found: np.ndarray = duals / (root * diagonal)[:, :, None]
         return found
 
