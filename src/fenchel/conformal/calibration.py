@@ -18,6 +18,9 @@ from fenchel.resample.folds import label_codes, ranks_of, seeded, split_whole
 __all__: list[str] = []
 
 _ROUND_OFF = 1e-12  # of a sum of weights
+_CENTRAL = np.array([0.5, 0.8])  # shares of the scores from which their tail is extrapolated
+_BEYOND = 0.01  # share of correct scores beyond the cut, at most: .032 of Cauchy's law, 3e-4 of the normal law
+_POWER = np.log((1 - _CENTRAL[1]) / _BEYOND) / np.log((1 - _CENTRAL[0]) / (1 - _CENTRAL[1]))
 
 
 def are_splits(cv: object) -> TypeGuard[Iterable[tuple[ArrayLike, ArrayLike]]]:
@@ -123,25 +126,31 @@ class Calibration:
         for label in np.unique(labels):
             is_in, rows = self.labels == label, np.flatnonzero(labels == label)
             scores, weights = self.scores[is_in], self.weights[is_in]
+            share = wrong_share(scores, weights, self.contamination)
             if new is None:
-                out[rows] = self.quantile(scores, weights, coverage)
+                out[rows] = self.quantile(scores, weights, coverage, share=share)
                 continue
             for weight in np.unique(new[rows]):
-                out[rows[new[rows] == weight]] = self.quantile(scores, weights, coverage, weight)
+                out[rows[new[rows] == weight]] = self.quantile(scores, weights, coverage, weight, share)
         return out
 
     def quantile(
-        self, scores: np.ndarray, weights: np.ndarray, coverage: float, new: np.ndarray | float | None = None
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        coverage: float,
+        new: np.ndarray | float | None = None,
+        share: np.ndarray | float = 0.0,
     ) -> np.ndarray:
         """Return the smallest score with the required share at or below it, counting a new sample as infinite, (q,).
 
         NaN scores are ignored. ``new`` is the weight of the new sample, one number or one per column; ``None`` means
-        the largest of the weights that count, or ``new_weight``.
+        the largest of the weights that count, or ``new_weight``. ``share`` is that of wrong scores, likewise.
         """
         new = self.new_weight if new is None else new
         counts = np.where(np.isnan(scores), 0.0, weights[:, None])
         largest = counts.max(axis=0, initial=0.0)
-        correct = (1 - self.contamination) * counts.sum(axis=0)  # the remaining weight belongs to wrong samples
+        correct = (1 - share) * counts.sum(axis=0)
         needed = np.where(largest > 0, coverage * (correct + (largest if new is None else new)), np.inf)
         needed = needed * (1 - _ROUND_OFF)
         if np.all(counts == weights.max(initial=0.0)) and np.all(needed == needed[:1]) and np.isfinite(needed[:1]):
@@ -157,9 +166,10 @@ class Calibration:
 
     def shortage(self, coverage: float, labels: np.ndarray) -> str | None:
         """Return why bands are infinite: which group has too few samples; ``None`` if bands are finite."""
-        wanted = math.ceil(coverage / (1 - coverage * (1 - self.contamination)) * (1 - _ROUND_OFF))
         for label in np.unique(labels):
             is_in = (self.labels == label) & (self.weights > 0) & np.any(~np.isnan(self.scores), axis=1)
+            share = np.min(wrong_share(self.scores[is_in], self.weights[is_in], self.contamination))
+            wanted = math.ceil(coverage / (1 - coverage * (1 - share)) * (1 - _ROUND_OFF))
             largest = self.weights.max(initial=0.0, where=is_in) if self.new_weight is None else self.new_weight
             if (count := self.weights.sum(where=is_in) / largest if largest > 0 else 0) < wanted * (1 - _ROUND_OFF):
                 where = " with different labels of replicates" if self.new_weight is not None else ""
@@ -171,6 +181,26 @@ class Calibration:
                     f"{where}, and there are {count:.4g}. {advice}"
                 )
         return None
+
+
+def wrong_share(scores: np.ndarray, weights: np.ndarray, contamination: float) -> np.ndarray:
+    """Return the share of certainly wrong scores of each column, (q,), of at most ``contamination``.
+
+    The share of wrong scores is not known. From the smallest scores, which are correct whatever it is up to
+    ``contamination``, the tail is extrapolated by a power law, which is heavier than most tails. Only scores beyond the
+    point where it ends at one per cent are wrong: too few rather than too many, so that bands never become too narrow.
+    """
+    shares = np.zeros(scores.shape[1])
+    for k, column in enumerate(scores.T if contamination > 0 else ()):
+        is_known = ~np.isnan(column) & (weights > 0)
+        values, counts = column[is_known], weights[is_known]
+        values = values - min(0.0, values.min(initial=0.0))  # those of intervals may be negative
+        lower = np.sort(values)[: len(values) - int(contamination * len(values))]
+        middle, upper = np.quantile(lower, _CENTRAL) if len(lower) else (0.0, 0.0)
+        if middle > 0:
+            is_far = values > upper * (upper / middle) ** _POWER
+            shares[k] = min(counts[is_far].sum() / counts.sum(), contamination)
+    return shares
 
 
 def calibration_number(n: int, share: float, coverage: float) -> int:

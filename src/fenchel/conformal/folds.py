@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
 from fenchel._progress import part
-from fenchel.conformal.calibration import Calibration, are_splits, checked_weights
+from fenchel.conformal.calibration import Calibration, are_splits, checked_weights, wrong_share
 from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
@@ -166,12 +166,15 @@ def cross_ends(
         if not where.any():
             continue
         scores, weights, place = calibration.scores[where], calibration.weights[where], models.place[where]
+        share = np.broadcast_to(wrong_share(scores, weights, calibration.contamination), sizes.shape[1:])
         for first in range(0, len(members), rows):
             part = members[first : first + rows]
             centers = near(models.predict(take(X, part)), center[part])[place]  # (m, rows, q)
             moves = scores[:, None, :] * sizes[part][None]
             heaviest = None if new is None else np.repeat(new[part], sizes.shape[1])
+            shares = np.tile(share, len(part))
             for end, sign in zip(ends, (-1.0, 1.0), strict=True):
                 reached = (sign * centers + moves).reshape(len(scores), -1)
-                end[part] = sign * calibration.quantile(reached, weights, coverage, heaviest).reshape(len(part), -1)
+                found = calibration.quantile(reached, weights, coverage, heaviest, shares)
+                end[part] = sign * found.reshape(len(part), -1)
     return ends

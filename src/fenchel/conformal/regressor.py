@@ -72,10 +72,10 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         ``"ellipsoid"`` takes the correlations of the residuals into account: ``lower`` and ``upper`` are then the
         extent of the ellipsoid along each output, and ``contains`` tests the ellipsoid itself.
     contamination : float, default=0.0
-        Share of the samples that may be grossly wrong. The largest scores, up to this share, are attributed to wrong
-        samples, and the band covers *correct* outputs with the required probability. State no larger share than you
-        believe: if no sample is wrong, coverage falls to about ``(1 - contamination) * coverage``, for 0.2 from 0.9 to
-        0.72.
+        Largest share of the samples that may be grossly wrong. Scores far beyond the tail of the others, up to this
+        share, are attributed to wrong samples, and the band covers *correct* outputs. If fewer are wrong, or none,
+        fewer scores are attributed: the coverage stays above .87 for a nominal .9 and any share from zero to this one.
+        Wrong samples that are not far out make the band wider than necessary.
     calibration_size : float, default=0.25
         Share of the sample that is set aside for calibration. The number of samples m is rounded up, by at most a half,
         to make ``(m + 1) * coverage`` an integer: with any other number a band is wider than necessary.

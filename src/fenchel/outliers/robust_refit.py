@@ -208,7 +208,7 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
     def _flags(self, is_unlike: np.ndarray) -> np.ndarray:
         """Return the samples with outlying residuals, and those with outlying outputs and a large residual."""
         sizes = np.nanmean(self.report_.residuals.reshape(len(is_unlike), -1) ** 2, axis=1)
-        return np.asarray(self.report_.flagged(self.fdr / 2) | (is_unlike & (sizes > np.median(sizes))))
+        return np.asarray(self.report_.suspects(self.fdr / 2) | (is_unlike & (sizes > np.median(sizes))))
 
     @in_container
     def predict(self, X: Inputs, **options: Any) -> Outputs:
@@ -277,5 +277,5 @@ def _unlike_others(y: Outputs, report: OutlierReport, fdr: float) -> np.ndarray:
     values = numbers(as_curves(y, None if brings_points(y) else report.grid).values)
     rows = values.reshape(len(values), -1)
     residuals = Residuals(rows - np.nanmedian(rows, axis=0), report.grid, values.shape[1:])
-    is_unlike = OutlierReport.of_residuals(residuals, is_marginal=False).flagged(fdr)
+    is_unlike = OutlierReport.of_residuals(residuals, is_marginal=False).suspects(fdr)
     return is_unlike & (is_unlike.mean() <= _MOST)

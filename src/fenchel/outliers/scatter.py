@@ -14,6 +14,7 @@ _FOLDS = 5  # each row is compared with the bulk of the other four fifths
 _SHARES = (0.5, 0.5, 0.4, 0.3)  # fraction of rows excluded from the bulk in the first rounds
 _SIGN_ROUNDS = 2  # rounds among these that use directions alone
 _ROUNDS = 12
+_CLEAN_ROUNDS = 3  # of a sample without outliers, which needs none of the first rounds
 _LEFT_OUT = 0.2  # p-value below which a row is excluded from the bulk in later rounds
 _TWO_SIDED = 8  # minimum number of components of a band that is outlying when small, too
 _ROUND_OFF = 1e-10
@@ -21,7 +22,7 @@ _DIGITS = 9  # of residuals in robust deviations, by which rows are ordered: tho
 _TINY = float(np.finfo(float).tiny)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Form:
     """Form of the rows, which determines their statistics."""
 
@@ -121,17 +122,19 @@ class Outlyingness:
     units: np.ndarray  # (q,): of each output, or of each channel of curves
 
     @classmethod
-    def of(cls, rows: np.ndarray, form: Form) -> "Outlyingness":
+    def of(cls, rows: np.ndarray, form: Form, is_clean: bool = False) -> "Outlyingness":
         """Compare each row (n, q) with the bulk of the rows outside its fold.
 
         Rows that lie far out are excluded from the bulk. It starts with the nearest half of the rows, by directions
-        alone, and grows until it contains all rows whose p-value is not small.
+        alone, and grows until it contains all rows whose p-value is not small. If the sample ``is_clean``, it starts
+        with all rows.
         """
         n, units = len(rows), _units(rows, form)
         rows = rows / units
         folds = np.array_split(shuffled(contents(np.round(rows, _DIGITS))), min(_FOLDS, n))
         counts = np.ones(n, dtype=bool)
-        for done in range(_ROUNDS):
+        first = len(_SHARES) if is_clean else 0
+        for done in range(first, first + (_CLEAN_ROUNDS if is_clean else _ROUNDS)):
             rank, before = _rank(rows[counts]), counts
             parts = []
             for fold in folds:
@@ -162,7 +165,12 @@ class Outlyingness:
 
     @property
     def log_p_values(self) -> np.ndarray:
-        """Logarithms of the p-values, (n,)."""
+        """Logarithms of the p-values of the fitted tails, (n,)."""
+        return np.minimum(self.log_tails, 0.0)
+
+    @property
+    def log_tails(self) -> np.ndarray:
+        """The same before Bonferroni's bound is cut at one, so that all scores differ, (n,)."""
         n_tests = len(self.names) + len(self.bulk.two_sided & set(self.names))
         return log_tails(self.deviates, n_tests, is_heavy=not self.bulk.form.is_marginal)
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._array import Inputs, host, namespace
-from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.machine import best_of, is_machine
 from fenchel.outliers.held_out_residuals import MOST_SAMPLES, held_out_residuals
@@ -31,6 +31,7 @@ class Sizes:
     X: Inputs
     model: BaseEstimator
     held_out: np.ndarray  # (n,): expected size of the residuals of each sample, predicted without it
+    groups: np.ndarray | None = None  # (n,): labels of samples that are left out together
 
     @classmethod
     def of(
@@ -48,11 +49,26 @@ class Sizes:
         if gram is None:
             return None
         sizes = np.sqrt(np.nanmean(residuals.values**2, axis=1))
-        logs = np.log(np.maximum(sizes / (float(np.median(sizes)) or 1.0), _LEAST))
+        logs = _logs(sizes)
         cv = "loo" if groups is None else LeaveOneGroupOut()
         fitted = OperatorKernelRegressorCV("precomputed", losses=["square"], cv=cv).fit(gram, logs, groups=groups)
         held_out = logs - held_out_residuals(fitted, gram, logs, None, groups).values[:, 0]
-        return cls(machine, X, fitted, _size(held_out))
+        return cls(machine, X, fitted, _size(held_out), groups)
+
+    def residuals_of(self, noise: np.ndarray) -> np.ndarray:
+        """Return the residuals of several samples of noise (count, n, q), each divided by its expected size.
+
+        All samples are held out of a model with the square loss, with the kernel and the lam of the model; lam of the
+        model of the sizes is that of its own sample, too.
+        """
+        gram, (count, n, q) = _gram(self.machine, self.X, self.X), noise.shape
+        columns = np.moveaxis(noise, 0, 1).reshape(n, -1)
+        model = OperatorKernelRegressor("precomputed", lam=self.machine.model_.spec.lam).fit(gram, columns)
+        rows = held_out_residuals(model, gram, columns, None, self.groups).values.reshape(n, count, q)
+        logs = _logs(np.sqrt(np.mean(rows**2, axis=2)))
+        again = clone(best_of(self.model)).fit(gram, logs)
+        expected = _size(logs - held_out_residuals(again, gram, logs, None, self.groups).values)
+        return np.moveaxis(rows / expected[:, :, None], 1, 0)
 
     def at(self, X: Inputs) -> np.ndarray:
         """Return the expected sizes at new inputs."""
@@ -77,6 +93,12 @@ def _gram(machine: BaseEstimator, X: Inputs, Z: Inputs) -> np.ndarray | None:
 def _double(X: Inputs) -> Any:
     """Return inputs in float64: a matrix from float32 inputs is indefinite by more than the round-off of float64."""
     return namespace(X).astype(X, namespace(X).float64, copy=False)
+
+
+def _logs(sizes: np.ndarray) -> np.ndarray:
+    """Return the logarithms of sizes (n,) or (n, k) relative to their medians."""
+    medians = np.median(sizes, axis=0)
+    return np.asarray(np.log(np.maximum(sizes / np.where(medians > 0, medians, 1.0), _LEAST)))
 
 
 def _size(logs: np.ndarray) -> np.ndarray:

@@ -38,13 +38,13 @@ def standardized(values: np.ndarray, reference: np.ndarray | None = None) -> np.
 
 
 def log_tails(deviates: np.ndarray, n_tests: int, is_heavy: bool) -> np.ndarray:
-    """Return the log p-value (n,) of the largest of k deviates (n, k), by Bonferroni's bound.
+    """Return the log of Bonferroni's bound (n,) on the p-value of the largest of k deviates (n, k).
 
-    Tails are normal, or those of Student's distribution if ``is_heavy``.
+    Tails are normal, or those of Student's distribution if ``is_heavy``. The bound can exceed one.
     """
     largest = np.max(deviates, axis=1)
     tails = np.asarray(student.logsf(largest, _FREEDOM) if is_heavy else log_ndtr(-largest))
-    return np.minimum(tails + np.log(n_tests), 0.0)
+    return tails + np.log(n_tests)
 
 
 def log_two_sided(deviates: np.ndarray) -> np.ndarray:
