@@ -150,7 +150,7 @@ def test_groups_are_held_out_together(search, sample):
     groups = np.repeat(np.arange(10), 3).astype(str)
     weights = np.where(np.arange(30) == 4, 0.0, 1.0)  # a sample that does not count is in no fold
     parts = list(GroupKFold(3).split(X, Y, groups))
-    found = clone(search).fit(X, Y, sample_weight=weights, groups=groups)
+    found = clone(search).set_params(cv=GroupKFold(3)).fit(X, Y, sample_weight=weights, groups=groups)
     other = clone(search).set_params(cv=parts).fit(X, Y, sample_weight=weights)
     assert np.array_equal(found.fold_errors_, other.fold_errors_)
 

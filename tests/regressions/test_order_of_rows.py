@@ -123,13 +123,14 @@ def test_shuffled_rows_of_a_report():
     assert_allclose(second.scores, first.scores[order], rtol=1e-3)  # duals are accurate to the root of the gap
 
 
-def test_groups_of_any_order():
+def test_groups_of_any_order_and_name():
     X, Y = sample(60)
     groups, order = np.arange(60) // 3, np.random.default_rng(5).permutation(60)
+    names = np.random.default_rng(6).permutation(20)[groups]
     search = OperatorKernelRegressorCV(losses="square")
     for model, name in [(search, "groups"), (ConformalRegressor(search), "replicates")]:
         wanted = model.fit(X, Y, **{name: groups}).predict(X[:10])
-        found = model.fit(X[order], Y[order], **{name: groups[order]}).predict(X[:10])
+        found = model.fit(X[order], Y[order], **{name: names[order]}).predict(X[:10])
         assert_allclose(found, wanted, rtol=0, atol=_ROUND_OFF)
 
 

@@ -1,57 +1,46 @@
-"""Regression between functions on grids of one or two dimensions."""
+"""Regression between functions on grids of one, two or three dimensions."""
 
-import warnings
-from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_scalar
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, Inputs, Outputs, as_index, as_like, host, is_host, namespace
+from fenchel._array import Array, Inputs, Outputs, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameters, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
-from fenchel._progress import CallbacksMixin, Progress, evenly, tracked
-from fenchel._statistics import distinct_rows
-from fenchel.estimators.field_bases import (
-    BASES,
-    INTERPOLATIONS,
-    FieldBasis,
-    basis_of,
-    channel_units,
-    completed,
-    in_units,
-    resampled,
-)
-from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
-from fenchel.exceptions import DataWarning, ScaleWarning, warn_user
-from fenchel.kernels import Matern
+from fenchel._progress import CallbacksMixin, Progress, tracked
+from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, resampled
+from fenchel.estimators.field_maps import FieldMap, GlobalPlan, as_rows, best_map
+from fenchel.exceptions import DataWarning, warn_user
 from fenchel.model.sample import sample_counts
 
 __all__ = ["FieldRegressor"]
 
-_WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # widths of the default kernel, in units of the root mean square norm of the inputs
-_LAMS = tuple(np.logspace(-11, -1, 11).tolist())
 _COMPONENTS = Interval(0, float("inf"), also=(None,))  # a number of components, or a share of the variance
 
 
 class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Operator learning: regression between functions on grids, through coordinates of both inputs and outputs.
+    r"""Operator learning: regression between functions on grids, of whole functions or of what is around each point.
 
-    .. math:: \hat u = \operatorname{decode}\bigl(\hat h(\operatorname{encode}(a))\bigr),
+    .. math:: \hat u = \operatorname{decode}\bigl(\hat h(\operatorname{encode}(a))\bigr) \qquad \text{or} \qquad
+       \hat u(s) = \hat h\bigl(a(s + t), \, t \in T\bigr).
 
-    where functions are encoded by their values, by principal components, or by the lowest frequencies (each an
+    On the left, functions are encoded by their values, by principal components, or by the lowest frequencies (each an
     orthonormal basis), and h is a regression between vectors. Encoded inputs are divided by the root mean square of
-    their norms, so that kernel widths are relative to the size of the inputs.
+    their norms, so that kernel widths are relative to the size of the inputs. On the right, the value at a point
+    depends on the values at the points T around it, in the same way everywhere: positions are samples.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
         A regressor for vectors, such as ``OperatorKernelRegressor``. ``None`` means kernel ridge regression with a
-        Matérn kernel of smoothness 5/2, whose width and lam minimise the leave-one-out error.
+        Matérn kernel of smoothness 5/2, whose width and lam minimise the leave-one-out error, and a search for local
+        maps.
     input_basis : {"points", "pca", "cosine", "fourier"}, default="pca"
         Coordinates of the inputs: their values, principal components after centring, or the lowest frequencies of a
         cosine series, or of a Fourier series for periodic functions.
@@ -70,11 +59,21 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         mean, so that their units do not matter; predictions are multiplied by it.
     progress : bool, callable or None, default=None
         How far the fit has come, as for ``OperatorKernelRegressorCV``.
+    local : bool, default=True
+        Whether maps from the values around a point to the value there are tried too, for inputs and outputs on one
+        grid and without ``estimator``: within one and two points, with a periodic domain or not, and with the image of
+        the map of whole functions beside the inputs. The one that predicts held-out functions best is kept.
+    n_axes : {1, 2, 3} or None, default=None
+        Number of variables of the functions; a further axis has channels. ``None`` reads arrays (n, m) as curves,
+        (n, h, w) and (n, h, w, c) as images, and (n, d, h, w, c) as volumes.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted regressor between coordinates.
+        The fitted regressor between coordinates, or from patches to points.
+    neighbourhood_ : Neighbourhood or None
+        What a local map sees: its ``reach`` in points, whether the domain ``is_periodic``, and whether it is a cross
+        (``is_cross``) or a box; ``None`` for whole functions.
     input_shape_, output_shape_ : tuple
         Shapes of one training input and of one training output.
     n_features_in_ : int
@@ -111,6 +110,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         interpolation: str | None = None,
         scale: bool = True,
         progress: Progress = None,
+        local: bool = True,
+        n_axes: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.input_basis = input_basis
@@ -120,6 +121,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self.interpolation = interpolation
         self.scale = scale
         self.progress = progress
+        self.local = local
+        self.n_axes = n_axes
 
     @tracked
     @all_or_nothing
@@ -128,9 +131,9 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
         Parameters
         ----------
-        X : array of shape (n, m), (n, h, w) or (n, h, w, c)
-            Functions on a grid of one or two dimensions; c is the number of channels.
-        y : array of shape (n,), (n, m), (n, h, w) or (n, h, w, c)
+        X : array of shape (n, m), (n, h, w), (n, h, w, c) or (n, d, h, w, c)
+            Functions on a grid of one to three dimensions; c is the number of channels.
+        y : array of shape (n,), or as ``X``
             The corresponding output functions, possibly on another grid; NaN marks missing values.
         sample_weight : array of shape (n,) or None, default=None
             Sample weights of the regression; a sample of weight 2 counts twice.
@@ -144,25 +147,18 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         X = self._checked_inputs(X, reset=True)
         Y = self._checked_outputs(y, X)
         self.input_shape_, self.output_shape_ = tuple(X.shape[1:]), tuple(Y.shape[1:])
-        xp, counts = namespace(X), as_like(sample_counts(sample_weight, X), X)
-        channels = [_grid(shape)[-1] if self.scale else 1 for shape in (self.input_shape_, self.output_shape_)]
-        units = [channel_units(_rows(part), counts, c) for part, c in zip((X, Y), channels, strict=True)]
-        rows, outputs = in_units(_rows(X), units[0]), completed(in_units(_rows(Y), units[1]), counts)
-        shapes = _grid(self.input_shape_), _grid(self.output_shape_)
-        inputs = basis_of(rows, counts, shapes[0], self.input_basis, self.input_components)
-        basis = basis_of(outputs, counts, shapes[1], self.output_basis, self.output_components)
-        encoded, targets = inputs.encode(rows), basis.encode(outputs)
-        self._inputs: FieldBasis = replace(inputs, unit=units[0])
-        self._outputs: FieldBasis = replace(basis, unit=units[1])
-        self._unit = float(xp.sqrt(counts @ xp.sum(encoded**2, axis=1) / xp.sum(counts))) or 1.0
-        if self.estimator is None:
-            first, totals = distinct_rows(np.hstack([host(rows), host(_rows(Y))]), host(counts))
-            index = as_index(first, encoded)
-            encoded, targets = (xp.take(part, index, axis=0) for part in (encoded, targets))
-            self.estimator_ = _searched(encoded / self._unit, targets, None if np.all(totals == 1) else totals)
-        else:
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            self.estimator_ = clone(self.estimator).fit(encoded / self._unit, targets, **weights)
+        weights = None if sample_weight is None else host(as_like(sample_counts(sample_weight, X), X))
+        plan = GlobalPlan(
+            self.input_basis,
+            self.input_components,
+            self.output_basis,
+            self.output_components,
+            self.scale,
+            self.estimator,
+        )
+        A, B = (namespace(X).reshape(part, (part.shape[0], *self._grid(part.shape[1:]))) for part in (X, Y))
+        self._map: FieldMap = best_map(plan, self.local, A, B, weights)
+        self.estimator_, self.neighbourhood_ = self._map.estimator, self._map.neighbourhood
         return self
 
     def predict(self, X: Array, shape: tuple[int, ...] | None = None) -> Array:
@@ -184,16 +180,42 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         check_is_fitted(self)
         X = self._checked_inputs(X, reset=False)
         xp, n = namespace(X), X.shape[0]
-        values = self._outputs.decode(self.estimator_.predict(self._inputs.encode(_rows(X)) / self._unit))
+        fields = self._map.predict(xp.reshape(X, (n, *self._grid(self.input_shape_))))
         if not self.output_shape_:
-            return values[:, 0]
-        fields = xp.reshape(values, (n, *_grid(self.output_shape_)))
-        axes = min(len(self.output_shape_), 2)
+            return fields[:, 0, 0]
+        axes = self._count_axes(self.output_shape_)
         wanted = self.output_shape_[:axes] if shape is None else tuple(shape)
         if len(wanted) != axes:
             raise ValueError(f"shape must give the number of points along each of the {axes} axes. Got {shape!r}.")
         fields = self._resampled(fields, wanted)
         return xp.reshape(fields, (n, *wanted, *self.output_shape_[axes:]))
+
+    def rollout(self, X: Array, steps: int) -> Array:
+        """Predict, and predict from the prediction, for outputs that are the inputs some time later.
+
+        Parameters
+        ----------
+        X : array of shape (n, ...)
+            Functions on the grid of the training functions.
+        steps : int
+            Number of predictions.
+
+        Returns
+        -------
+        y : array of shape (n, steps, ...)
+            The predicted functions.
+        """
+        check_is_fitted(self)
+        check_scalar(steps, "steps", Integral, min_val=1)
+        if self.input_shape_ != self.output_shape_:
+            raise ValueError(
+                f"A rollout needs outputs of the shape of the inputs. Got {self.output_shape_} and {self.input_shape_}."
+            )
+        states = []
+        for _ in range(steps):
+            X = self.predict(X)
+            states.append(X)
+        return namespace(X).stack(states, axis=1)
 
     def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
         """Return the coefficient of determination R², over all points of the outputs.
@@ -208,9 +230,11 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         score : float
             One minus the ratio of squared errors to squared distances from the pointwise means.
         """
-        truth, predicted = (host(_rows(fields)) for fields in (self._checked_outputs(y, X), self.predict(X)))
-        weights = None if sample_weight is None else sample_counts(sample_weight, truth)
-        return float(r2_score(truth, predicted, sample_weight=weights, multioutput="variance_weighted"))
+        truth, predicted = (host(as_rows(fields)) for fields in (self._checked_outputs(y, X), self.predict(X)))
+        weights = np.ones(len(truth)) if sample_weight is None else sample_counts(sample_weight, truth)
+        center = np.average(truth, axis=0, weights=weights)
+        weights = np.repeat(weights, truth.shape[1])
+        return float(r2_score((truth - center).ravel(), (predicted - center).ravel(), sample_weight=weights))
 
     def _check_parameters(self) -> None:
         limits: dict[str, Interval | Options] = {
@@ -218,6 +242,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             "output_basis": Options(BASES),
             "input_components": _COMPONENTS,
             "output_components": _COMPONENTS,
+            "local": Options((True, False)),
+            "n_axes": Options((1, 2, 3, None)),
             "interpolation": Options((*INTERPOLATIONS, None)),
             "scale": Options((True, False)),
         }
@@ -233,18 +259,18 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 X = check_host_array(X, **options) if is_free else validate_data(self, X, reset=reset, **options)
             except OverflowError as error:
                 raise ValueError(f"X must hold numbers below 1.8e308: {error}.") from error
-        X = check_array(X, "X", ndim=(2, 3, 4))
+        X = check_array(X, "X", ndim=(2, 3, 4, 5))
         if reset:
             self.n_features_in_ = int(X.shape[1])
-            _warn_of_cubes(X, "X")
+            self._warn_of_cubes(X, "X")
             return X
-        shape, axes = tuple(X.shape[1:]), min(len(self.input_shape_), 2)
+        shape, axes = tuple(X.shape[1:]), self._count_axes(self.input_shape_)
         if shape == self.input_shape_:
             return X
         if len(shape) != len(self.input_shape_) or shape[axes:] != self.input_shape_[axes:]:
             raise ValueError(f"X must hold functions of shape {self.input_shape_}. Got {shape}.")
         xp = namespace(X)
-        fields = self._resampled(xp.reshape(X, (X.shape[0], *_grid(shape))), self.input_shape_[:axes])
+        fields = self._resampled(xp.reshape(X, (X.shape[0], *self._grid(shape))), self.input_shape_[:axes])
         return xp.reshape(fields, (X.shape[0], *self.input_shape_))
 
     def _checked_outputs(self, y: Outputs, X: Array) -> Array:
@@ -259,11 +285,11 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             except OverflowError as error:
                 raise ValueError(f"y must hold numbers below 1.8e308: {error}.") from error
         Y = outputs_like(y, X, "y")
-        if Y.ndim not in (1, 2, 3, 4):
-            raise ValueError(f"y must hold functions of one or two variables. Got an array of shape {tuple(Y.shape)}.")
+        if Y.ndim > 5:
+            raise ValueError(f"y must hold functions of one to three variables. Got shape {tuple(Y.shape)}.")
         if Y.shape[0] != X.shape[0]:
             raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {Y.shape[0]}.")
-        _warn_of_cubes(Y, "y")
+        self._warn_of_cubes(Y, "y")
         return Y
 
     def _resampled(self, fields: Array, shape: tuple[int, ...]) -> Array:
@@ -277,39 +303,27 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             )
         return resampled(fields, shape, self.interpolation)
 
+    def _count_axes(self, shape: tuple[int, ...]) -> int:
+        """Return the number of variables of functions of some shape."""
+        return min(len(shape), (2 if len(shape) <= 3 else 3) if self.n_axes is None else self.n_axes)
+
+    def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the points along each axis, and the number of channels."""
+        axes = self._count_axes(shape)
+        return (*(shape[:axes] or (1,)), *(shape[axes:] or (1,)))
+
+    def _warn_of_cubes(self, fields: Array, name: str) -> None:
+        """Warn if the last axis, read as channels, is as long as an axis of the grid."""
+        if self.n_axes is None and fields.ndim == 4 and 1 < fields.shape[3] >= min(fields.shape[1:3]):
+            warn_user(
+                f"{name} of shape {tuple(fields.shape)} is read as fields of two variables with {fields.shape[3]}"
+                " channels. If the last axis is a third variable, set n_axes=3, otherwise n_axes=2.",
+                DataWarning,
+                "channels-or-cubes",
+            )
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _warn_of_cubes(fields: Array, name: str) -> None:
-    """Warn if the last axis, read as channels, is as long as an axis of the grid."""
-    if fields.ndim == 4 and fields.shape[3] > 1 and fields.shape[3] >= min(fields.shape[1:3]):
-        warn_user(
-            f"{name} of shape {tuple(fields.shape)} is read as fields of two variables with {fields.shape[3]} channels."
-            " If the last axis is a third variable, pass shape (n, h, w * d), since grids have at most two.",
-            DataWarning,
-            "channels-or-cubes",
-        )
-
-
-def _rows(fields: Array) -> Array:
-    """Return one row of values for each function."""
-    return namespace(fields).reshape(fields, (fields.shape[0], -1))
-
-
-def _grid(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the points along each axis, and the number of channels."""
-    return shape if len(shape) == 3 else (*(shape or (1,)), 1)
-
-
-def _searched(X: Array, Y: Array, counts: np.ndarray | None) -> OperatorKernelRegressorCV:
-    """Return the fitted regressor between coordinates whose Matérn kernel has the best width."""
-    options: dict[str, Any] = {"lams": _LAMS, "losses": ["square"], "cv": "loo"}
-    models = [OperatorKernelRegressorCV(Matern(width, nu=2.5), **options) for width in _WIDTHS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
-        fitted = list(evenly((model.fit(X, Y, counts) for model in models), len(models)))
-    return min(fitted, key=lambda model: float(np.nanmin(model.cv_errors_)))

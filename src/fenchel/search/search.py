@@ -16,6 +16,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
 from fenchel._progress import Work, here, part
+from fenchel.data.content import ranks_of_groups
 from fenchel.exceptions import IncompatibleError, warn_user
 from fenchel.losses import Loss, Square
 from fenchel.model.fit import solve
@@ -131,10 +132,11 @@ class Search:
             tests = [np.array([k]) for k in range(sample.n_samples)]
         elif isinstance(self.cv, Integral) and self.groups is None:
             tests = [test for _, test in whole_folds(sample.contents(), self._number(self.cv, n))]
+        elif isinstance(self.cv, Integral):
+            codes = ranks_of_groups(sample.contents(), sample.kept(self.groups))  # not the names of the groups
+            tests = [test for _, test in GroupKFold(self._number(self.cv, n)).split(codes, groups=codes)]
         else:
-            splitter = GroupKFold(self._number(self.cv, n)) if isinstance(self.cv, Integral) else check_cv(self.cv)
-            parts = splitter.split(np.zeros((n, 1)), groups=self.groups)
-            tests = [np.asarray(test) for _, test in parts]
+            tests = [np.asarray(test) for _, test in check_cv(self.cv).split(np.zeros((n, 1)), groups=self.groups)]
             if index is not None:
                 tests = [np.flatnonzero(np.isin(index, test)) for test in tests]
         tests = [test for test in tests if len(test)]
