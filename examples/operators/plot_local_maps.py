@@ -38,9 +38,8 @@ models = {"local": FieldRegressor(), "whole fields": FieldRegressor(local=False)
 for name, model in models.items():
     predicted = model.fit(X[train], Y[train]).predict(X[new])
     error = np.linalg.norm(predicted - Y[new]) / np.linalg.norm(Y[new])
-    print(
-        f"{name:13s} relative error {100 * error:.2f} %, gap {model.estimator_.duality_gap_:.0e}, {model.neighbourhood_}"
-    )
+    print(f"{name}: relative error {100 * error:.2f} %, gap {model.estimator_.duality_gap_:.0e}")
+    print(model.neighbourhood_)
 
 # %%
 # Predictions from predictions: ``rollout`` iterates the map. Top: the equation. Bottom: the model.
