@@ -130,11 +130,13 @@ class Search:
             if self.groups is not None:
                 raise ValueError(f"cv={self.cv!r} leaves out single samples. For groups, use cv=LeaveOneGroupOut().")
             tests = [np.array([k]) for k in range(sample.n_samples)]
-        elif isinstance(self.cv, Integral) and self.groups is None:
-            tests = [test for _, test in whole_folds(sample.contents(), self._number(self.cv, n))]
         elif isinstance(self.cv, Integral):
-            codes = ranks_of_groups(sample.contents(), sample.kept(self.groups))  # not the names of the groups
-            tests = [test for _, test in GroupKFold(self._number(self.cv, n)).split(codes, groups=codes)]
+            groups, count = sample.kept(self.groups), self._number(self.cv, n)
+            if groups is None:
+                tests = [test for _, test in whole_folds(sample.contents(), count)]
+            else:
+                codes = ranks_of_groups(sample.contents(), groups)  # not the names of the groups
+                tests = [test for _, test in GroupKFold(count).split(codes, groups=codes)]
         else:
             tests = [np.asarray(test) for _, test in check_cv(self.cv).split(np.zeros((n, 1)), groups=self.groups)]
             if index is not None:
