@@ -228,7 +228,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
             candidate = _with_output_kernel(shared, replace(task, output_kernel=kernel), spec)
             cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
             with part(grid_share(len(shares) - k)):  # the search over losses and lam is another one
-                result = pilot(cleaned, search.folds(cleaned), squared_distance(cleaned))
+                result = pilot.on(cleaned)(cleaned, search.folds(cleaned), squared_distance(cleaned))
             _LOG.info(f"FunctionalRegressorCV: output kernel {len(trials) + 1} of {len(_SHARES)}, {kernel!r}")
             trials.append((candidate, result))
             if not result.is_whole:
@@ -282,7 +282,7 @@ def _best_with_gaps(
             candidate = training_set.with_kernel(other.kernel_of(training_set.sample, training_set.codec), spec)
         cleaned = choice.cleaned(candidate) if choice.is_robust else candidate
         with part(1 / (len(kernels) - k)):
-            result = pilot(cleaned, pilot.folds(cleaned), squared_distance(cleaned))
+            result = pilot.on(cleaned)(cleaned, pilot.folds(cleaned), squared_distance(cleaned))
         if best is None or ranked([best[0], result.least])[0]:
             best = result.least, other, candidate
         if not result.is_whole:

@@ -245,6 +245,15 @@ class DualProblem:
         """The norm of the quadratic term, the exact Lipschitz constant of its gradient (rounded up)."""
         return self.shared.norm * self.scale
 
+    def least_lam(self, tol: float) -> float:
+        r"""Return the lam from which on round-off allows a relative gap of ``tol``.
+
+        Predictions :math:`K a / (\lambda S)` are known to :math:`\epsilon \|K\| \|a\| / (\lambda S)`. With the square loss
+        the gap is half the square of that error, over S, and the objective is at least half of :math:`\|a\|^2`, over S.
+        """
+        xp = namespace(self.targets)
+        return eps(self.targets) / math.sqrt(tol) * float(xp.sum(self.gram.diag())) / self.total
+
     @cached_property
     def value_at_zero(self) -> float:
         """The objective P(0) of the zero model."""

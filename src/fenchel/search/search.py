@@ -74,6 +74,8 @@ class Search:
     n_jobs: int | None = None
     checkpoint: Any = None
     groups: np.ndarray | None = None  # of samples that are held out together
+    share: float = 1.0  # weight of the samples on which pairs are compared, in that of all
+    least_lam: float = 0.0  # below which an open grid does not go
 
     @classmethod
     def of(cls, estimator: BaseEstimator, losses: Sequence[Loss | str], groups: ArrayLike | None = None) -> "Search":
@@ -95,9 +97,17 @@ class Search:
         return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
 
     def on(self, training_set: TrainingSet) -> "Search":
-        """Return the search with a gap that tells pairs apart, where a Gram matrix is too large to be factorised."""
+        """Return the search with a gap that tells pairs apart, where a Gram matrix is too large to be factorised.
+
+        An open grid is moved up to where round-off allows the last fit to reach ``tol``.
+        """
         is_large = streamed(training_set.ridge.gram) is not None
-        return replace(self, tol=max(self.tol, LOOSE_GAP)) if is_large else self
+        search = replace(self, tol=max(self.tol, LOOSE_GAP)) if is_large else self
+        if not self.is_open:
+            return search
+        least = training_set.ridge.least_lam(self.tol) / self.share
+        up = max(1.0, least / min(self.lams))
+        return replace(search, lams=[lam * up for lam in self.lams], least_lam=least)
 
     @property
     def is_approximate(self) -> bool:
@@ -114,7 +124,7 @@ class Search:
         groups = whole.kept(self.groups)
         sample = whole.keeping(whole_part(whole.contents(), MOST_SEARCHED, groups, 4 * int(self.cv)))
         share = float(np.sum(sample.counts) / np.sum(whole.counts))
-        return replace(self, lams=[lam / share for lam in self.lams]), sample
+        return replace(self, lams=[lam / share for lam in self.lams], share=share), sample
 
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""
@@ -185,7 +195,7 @@ class Search:
         try:
             for _ in range(_MOST_STEPS if self.is_open else 0):
                 beyond = result.beyond()
-                if beyond is None or not result.is_whole:
+                if beyond is None or beyond < self.least_lam or not result.is_whole:
                     break
                 step = replace(self, lams=[beyond], checkpoint=None)
                 with part(0.5):
