@@ -96,13 +96,13 @@ class Search:
         is_capped = choice.is_robust and estimator.aggregate == "auto"
         return replace(self, losses=losses, lams=lams, ceiling=choice.ceiling if is_capped else math.inf)
 
-    def on(self, training_set: TrainingSet) -> "Search":
-        """Return the search with a gap that tells pairs apart, where a Gram matrix is too large to be factorised.
+    def on(self, training_set: TrainingSet, is_loose: bool = False) -> "Search":
+        """Return the search with a gap that tells pairs apart: if asked for, or if a Gram matrix is not factorised.
 
         An open grid is moved up to where round-off allows the last fit to reach ``tol``.
         """
-        is_large = streamed(training_set.ridge.gram) is not None
-        search = replace(self, tol=max(self.tol, LOOSE_GAP)) if is_large else self
+        is_loose |= streamed(training_set.ridge.gram) is not None
+        search = replace(self, tol=max(self.tol, LOOSE_GAP)) if is_loose else self
         if not self.is_open:
             return search
         least = training_set.ridge.least_lam(self.tol) / self.share
