@@ -187,7 +187,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         choice = self._coupled(choice, search.groups)
         machine = machines[choice.is_robust].set_params(**choice.parts)
         training_set, search = self._narrowed(choice, search, machine, spec, **form)
-        return Prepared(machine, training_set, search.on(training_set, is_loose=search.is_open), choice, whole)
+        return Prepared(machine, training_set, search.on(training_set, is_free=search.is_open), choice, whole)
 
     def _check_fits(self, machine: Machine, whole: Sample) -> None:
         """Raise if the last fit does not fit in memory."""
