@@ -249,7 +249,8 @@ class DualProblem:
         r"""Return the lam from which on round-off allows a relative gap of ``tol``.
 
         Predictions :math:`K a / (\lambda S)` are known to :math:`\epsilon \|K\| \|a\| / (\lambda S)`. With the square
-        loss the gap is half the square of that error, over S, and the objective at least half of :math:`\|a\|^2`, over S.
+        loss the gap is half the square of that error, over S, and the objective at least half of :math:`\|a\|^2`,
+        over S.
         """
         xp = namespace(self.targets)
         return eps(self.targets) / math.sqrt(tol) * float(xp.sum(self.gram.diag())) / self.total
