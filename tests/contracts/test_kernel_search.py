@@ -70,6 +70,16 @@ def test_the_whole_dictionary_is_tried_on_small_samples_and_pruned_on_large_ones
     assert 3 < sizes.count(480) <= 5
 
 
+def test_a_second_search_shares_the_factorisations():
+    """Its targets may have another order of contents, as curves with gaps have that are completed otherwise."""
+    X, Y = sample(40)
+    first, alone = search_kernel(X, -Y, candidates=FEW), search_kernel(X, Y, candidates=FEW)
+    second = search_kernel(X, Y, candidates=FEW, ridges=first.ridges)
+    assert second.candidate == alone.candidate
+    assert_allclose(second.left_out, alone.left_out, rtol=1e-6, atol=1e-9)
+    assert_allclose(second.left_out, -first.left_out, atol=1e-9)
+
+
 def test_large_samples_are_cut():
     X, Y = sample(300)
     search = search_kernel(X, Y, candidates=FEW, max_samples=100)

@@ -22,6 +22,7 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
+from fenchel.search.contamination import is_contaminated, is_skewed
 from fenchel.search.race import MOST_SAMPLES, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
 from fenchel.solvers import Auto
@@ -42,8 +43,8 @@ __all__ = [
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
 _WRONG = 4.0  # robust deviations; one normal error in 16 000 is larger
+_ERRORS = 1.5  # standard errors by which the square loss must win where errors are symmetric
 _FIRST = 0.6  # share of the first of two races, whose factorisations the second one uses
-_ERRORS = 1.5  # standard errors by which the square loss must win, see choose_kernel
 
 
 @dataclass(frozen=True)
@@ -142,10 +143,10 @@ def choose_kernel(
 
     ``encode(robust)`` returns the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
     those to choose from; the other arguments are as for ``search_kernel``. With ``"auto"`` there are two searches, one
-    for the square loss and one for Huber's loss, and the square loss is chosen if the variance of its leave-one-out
-    errors is smaller by more than 1.5 standard errors of the difference. Gross errors in the targets make that
-    difference noisy, so that the robust loss is chosen; with heavy tails that the inputs explain, the difference is
-    clear.
+    for the square loss and one for Huber's loss. Huber's loss is chosen if some targets are wrong, as their residuals
+    show (``is_contaminated``): the mean of held-out errors would follow them. Otherwise, where errors are skewed, a
+    robust loss is biased, and the loss with the smaller mean error is chosen. Where they are symmetric, the square loss
+    is chosen if its mean error is smaller by more than 1.5 standard errors of the difference.
     """
     training_set = encode(False)
     if not is_auto(losses):
@@ -162,12 +163,24 @@ def choose_kernel(
     square, huber = (
         _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
     )
-    difference = _of_distinct(square - huber, repeated_pairs(training_set.sample, groups), first.index)
-    n = len(difference)
-    spread = float(np.std(difference)) / n**0.5
-    robust = not float(np.mean(difference)) < -_ERRORS * spread - ROUND_OFF * float(np.mean(huber))
+    robust = _is_robust_better(second, square, huber, *_distinct_places(training_set.sample, groups, first.index))
     given = [Huber("auto")] if robust else [Square()]
     return KernelChoice.of(candidates[robust], given, robust, searches)
+
+
+def _is_robust_better(
+    search: KernelSearch, square: np.ndarray, huber: np.ndarray, places: np.ndarray, weights: np.ndarray
+) -> bool:
+    """Whether a robust loss is better, by the robust search and the squared errors of both.
+
+    ``places`` and ``weights`` are those of distinct samples.
+    """
+    sizes, left_out, gains = search.sizes[places], search.left_out[places], weights * (square - huber)[places]
+    if is_contaminated(sizes, weights):
+        return True
+    spread = float(np.linalg.norm(gains - weights * np.sum(gains) / np.sum(weights)))
+    errors = 0.0 if is_skewed(left_out, sizes, weights) else _ERRORS
+    return not float(np.sum(gains)) < -errors * spread - ROUND_OFF * float(weights @ huber[places])
 
 
 def raced(
@@ -266,21 +279,21 @@ def _of_all(search: KernelSearch, which: np.ndarray) -> KernelSearch:
     place[search.index] = np.arange(len(search.index))
     index = np.flatnonzero(place[which] >= 0)
     at = place[which[index]]
-    rows = {name: getattr(search, name)[at] for name in ("left_out", "residuals", "cleaned")}
+    rows = {name: getattr(search, name)[at] for name in ("left_out", "residuals", "cleaned", "sizes")}
     return replace(search, index=index, **rows)
 
 
-def _of_distinct(errors: np.ndarray, repeats: tuple[np.ndarray, np.ndarray] | None, index: np.ndarray) -> np.ndarray:
-    """Return errors in proportion to weights, of the samples of a search, as those of the distinct samples."""
+def _distinct_places(sample: Sample, groups: np.ndarray | None, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places in ``index`` of the distinct samples, and their total weights."""
+    repeats, counts = repeated_pairs(sample, groups), sample.counts[index]
     if repeats is None:
-        return errors
-    which = np.unique(repeats[1][index], return_inverse=True)[1]
-    sums: np.ndarray = np.bincount(which, errors)
-    return sums * (len(sums) / len(errors))
+        return np.arange(len(index)), counts
+    places, which = np.unique(repeats[1][index], return_index=True, return_inverse=True)[1:]
+    return places, np.bincount(which, counts)
 
 
 def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: TrainingSet) -> np.ndarray:
-    """Return the weighted squared leave-one-out errors of the samples of a search, in the units of other data.
+    """Return the squared leave-one-out errors of the samples of a search, in the units of other data.
 
     The mean residual is subtracted: gross errors of one sign shift the mean of the outputs, and a model that follows
     them is no better than one that is shifted.
@@ -290,7 +303,7 @@ def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: Trai
     seen = np.ones_like(search.left_out) if observed is None else host(observed)[search.index]
     masses = np.maximum(counts @ seen, np.finfo(float).tiny)  # of a point without observations
     residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * units
-    errors: np.ndarray = np.sum((residuals / other.codec.units) ** 2, axis=1) * counts / np.mean(counts)
+    errors: np.ndarray = np.sum((residuals / other.codec.units) ** 2, axis=1)
     return errors
 
 

@@ -136,6 +136,7 @@ class _Values:
             candidate=fit.trial.candidate,
             left_out=left_out,
             residuals=fitted,
+            sizes=search.sizes[self.kept],
             index=search.index[self.kept],
             cleaned=search.cleaned[self.kept],
         )

@@ -34,9 +34,15 @@ class Ridges:
     """Ridge regressions of candidates on the first samples, each factorised once, for several searches."""
 
     def __init__(
-        self, inputs: Inputs, weights: np.ndarray, groups: np.ndarray | None, gaps: np.ndarray | None = None
+        self,
+        inputs: Inputs,
+        order: np.ndarray,
+        weights: np.ndarray,
+        groups: np.ndarray | None,
+        gaps: np.ndarray | None = None,
     ) -> None:
         self.inputs = inputs
+        self.order = order  # places of the samples in the data
         self.weights = weights
         self.groups = groups
         self.gaps = gaps  # (n, p), 0 where a target is missing; None if targets are complete

@@ -76,6 +76,13 @@ class Ridge:
         shares = self.weights[:, None] / (lam * self.scale * float(np.sum(self.weights)))
         return self.fitted_residuals(lam, Y) * shares
 
+    def predicted(self, values: np.ndarray) -> np.ndarray:
+        """Return leave-one-out predictions of one complete target (n,) at its best lam."""
+        center = np.average(values, weights=self.weights)
+        target = (values - center)[:, None]
+        lam, _ = self.best_lam(target)
+        return np.asarray(center + (target - self.left_out(lam, target))[:, 0])
+
     def error_of(self, Y: np.ndarray, seen: np.ndarray | None = None) -> Callable[[np.ndarray], np.ndarray]:
         """Return the leave-one-out error as a function of several relative lam; ``seen`` masks errors."""
         rotated = self._rotated(Y)
@@ -158,6 +165,10 @@ class GappedRidge:
         for k, place in enumerate(self.places):
             found[np.ix_(*place)] = self._ridge(k).fitted_residuals(self._ratio(k) * lam, Y[np.ix_(*place)])
         return found
+
+    def predicted(self, values: np.ndarray) -> np.ndarray:
+        """Return leave-one-out predictions of one complete target (n,) at its best lam."""
+        return Ridge.of(self.matrix, self.weights, self.groups).predicted(values)
 
     def _ridge(self, k: int) -> Ridge:
         if k not in self._known:

@@ -14,7 +14,7 @@ from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.inputs import Inputs
 from fenchel.search.race.race import Board, Ridges, Trial, race_cost
 from fenchel.search.race.ridge import sums_of_squares
-from fenchel.search.race.robust import cleaned_targets
+from fenchel.search.race.robust import cleaned_targets, relative_sizes
 
 __all__ = ["MOST_SAMPLES", "KernelSearch", "race_share", "search_kernel"]
 
@@ -31,6 +31,7 @@ class KernelSearch:
     ``error`` is the mean squared leave-one-out error, of the shortened targets in a robust search. ``left_out`` (n, p)
     are the leave-one-out residuals of the samples listed in ``index``, which are all samples unless there are more than
     ``max_samples``, and ``residuals`` (n, p) those of the fitted model, with which the threshold of a loss is compared;
+    ``sizes`` (n,) those of ``left_out`` relative to what is expected at the inputs,
     ``cleaned`` (n, p) are the targets that the square loss has seen; ``trials`` lists what was tried, in order;
     ``ridges`` holds the factorisations, for a search with other targets.
     """
@@ -41,6 +42,7 @@ class KernelSearch:
     candidate: Candidate
     left_out: np.ndarray
     residuals: np.ndarray
+    sizes: np.ndarray
     index: np.ndarray
     cleaned: np.ndarray
     trials: tuple[Trial, ...]
@@ -125,14 +127,15 @@ def search_kernel(
     """
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
-    order = shuffled(contents(Y, X, counts, None if groups is None else np.asarray(groups)))[:max_samples]
+    labels = None if groups is None else np.asarray(groups)
+    order = shuffled(contents(Y, X, counts, labels))[:max_samples] if ridges is None else ridges.order
     is_curves = curves or X.ndim == 3
     seen = None if observed is None else host(observed).astype(np.float64)[order]
     if ridges is None:
         metric = None if metric is None else _checked_metric(metric, X, is_curves)
         inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
         gaps = None if imputed else seen
-        ridges = Ridges(inputs, counts[order], None if groups is None else np.asarray(groups)[order], gaps)
+        ridges = Ridges(inputs, order, counts[order], None if labels is None else labels[order], gaps)
     candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
     share = float(np.sum(counts[order]) / np.sum(counts))
     return _found(ridges, Y[order], seen, candidates, robust, order, share)
@@ -197,6 +200,7 @@ def _found(
         best,
         (left_out + moved)[back],
         (fitted + moved)[back],
+        relative_sizes(ridge, left_out + moved, seen)[back],
         order[back],
         cleaned[back],
         tuple(trials),

@@ -1,0 +1,118 @@
+"""The choice between the square and the robust loss: wrong targets, skewed ones, and large ones that inputs explain."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import pareto
+
+from fenchel import FunctionalRegressorCV, OperatorKernelRegressorCV
+from fenchel.datasets import contaminate, make_functional
+from fenchel.losses import Huber, Square
+from fenchel.search.contamination import is_contaminated, is_skewed
+from fenchel.search.race import FLAT, Candidate, search_kernel
+
+BULK = np.abs(np.random.default_rng(0).standard_normal(200))
+
+
+def verdict(sizes, weights=None):
+    return is_contaminated(sizes, np.ones(len(sizes)) if weights is None else weights)
+
+
+class TestWrong:
+    @pytest.mark.parametrize("n_wrong", [1, 10, 40, 80])
+    def test_a_group_beyond_a_gap_is_wrong(self, n_wrong):
+        assert not verdict(BULK)
+        assert verdict(np.append(BULK, np.full(n_wrong, 30.0)))
+
+    @pytest.mark.parametrize(("index", "is_group"), [(1.2, False), (2.0, False), (3.0, False), (0.3, True)])
+    def test_a_tail_with_a_mean_is_none(self, index, is_group):
+        """Of the sizes above t, the share 1.8 ** -index is above 1.8 t: two thirds for an index of .69."""
+        assert verdict(pareto(index).ppf((np.arange(400) + 0.5) / 400)) == is_group
+
+    def test_weights_count_samples_and_units_do_not_matter(self):
+        sizes = np.append(BULK, [9.0, 9.0, 4.0])
+        for last in (1.0, 2.0):
+            weights = np.append(np.ones(202), last)
+            wanted = verdict(np.repeat(sizes, weights.astype(int)))
+            assert verdict(sizes, weights) == verdict(1e9 * sizes, 1e-9 * weights) == wanted
+        assert not wanted  # two of four are far
+
+    def test_equal_residuals_are_right(self):
+        assert not verdict(np.zeros(20))
+        assert not verdict(np.append(np.zeros(20), 1.0))  # their scale is zero: nothing is known
+
+
+class TestSkewed:
+    @staticmethod
+    def verdict(residuals, weights=None):
+        weights = np.ones(len(residuals)) if weights is None else weights
+        return is_skewed(residuals, np.linalg.norm(residuals, axis=1), weights)
+
+    def test_what_is_cut_off_cancels_or_not(self, rng):
+        assert not self.verdict(rng.standard_t(3, (500, 1)) * np.tile([[1.0], [-1.0]], (250, 1)))
+        assert self.verdict(rng.exponential(size=(500, 1)) - 1)
+        assert not self.verdict(rng.uniform(-1, 1, (50, 2)))  # nothing is cut off
+
+    def test_by_hand(self):
+        """The same part of five of 45 values is cut off, and 5 ** 2 > 2 ** 2 * 5, but not if one has the other sign."""
+        residuals = np.append(np.tile([1.0, -1.0], 20), np.full(5, 5.0))[:, None]
+        assert self.verdict(residuals)
+        assert not self.verdict(residuals[:44])  # 4 ** 2 > 4 * 4 is false
+        residuals[-1] = -5.0
+        assert not self.verdict(residuals)
+        assert self.verdict(residuals, np.append(np.ones(40), [1, 1, 1, 3, 0.1])) == (5.9**2 > 4 * 12.01)
+
+
+class TestSizes:
+    def test_are_relative_to_what_other_samples_lead_to_expect(self, rng):
+        """Kernel ridge regression of the logarithms, without each sample, at the best lam."""
+        X = rng.uniform(-1, 1, (40, 1))
+        Y = np.exp(2 * X) * rng.standard_normal((40, 2))
+        search = search_kernel(X, Y, candidates=[Candidate("gaussian", 1.0, 0.0)], robust=True)
+        sizes = np.sqrt(np.mean(search.left_out**2, axis=1))
+        logs = np.log(np.maximum(sizes / np.median(sizes), 0.1))
+        K, errors, predictions = search.kernel(X), [], []
+        for lam in np.logspace(-9, 2, 34):
+            system = [np.eye(39) * lam * 39 + np.delete(np.delete(K, i, 0), i, 1) for i in range(40)]
+            found = [
+                np.delete(K[i], i) @ np.linalg.solve(system[i], np.delete(logs - logs.mean(), i)) for i in range(40)
+            ]
+            predictions.append(np.array(found) + logs.mean())
+            errors.append(np.mean((predictions[-1] - logs) ** 2))
+        best = int(np.flatnonzero(errors <= (1 + FLAT) * np.min(errors))[-1])
+        assert_allclose(search.sizes, sizes / np.median(sizes) / np.exp(predictions[best]), rtol=1e-6)
+        assert np.corrcoef(predictions[best], X[:, 0])[0, 1] > 0.8
+
+
+def table(n, seed, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    f = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    return X, f, f + noise * rng.standard_normal(n), rng
+
+
+class TestChoice:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_skewed_targets_are_met_by_the_square_loss(self, seed):
+        X, f, _, rng = table(400, seed)
+        y = np.exp(f) * rng.exponential(size=400)
+        assert isinstance(OperatorKernelRegressorCV().fit(X, y).best_loss_, Square)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_wrong_targets_of_one_sign_are_met_by_the_robust_loss(self, seed):
+        """Held-out means prefer the square loss here: ten times the output is larger where the output is."""
+        X, _, y, rng = table(400, seed)
+        wrong = rng.permutation(400)[:40]
+        y = y + 2
+        y[wrong] *= 10
+        assert isinstance(OperatorKernelRegressorCV().fit(X, y).best_loss_, Huber)
+
+    @pytest.mark.parametrize("seed", range(2))
+    @pytest.mark.parametrize("gaps", [0.0, 0.5])
+    def test_wrong_curves(self, seed, gaps):
+        data = make_functional(60, 20, noise=0.05, random_state=seed)
+        Y = contaminate(data.Y, "label", 0.1, random_state=seed).Y
+        Y[np.random.default_rng(seed).uniform(size=Y.shape) < gaps] = np.nan
+        model = FunctionalRegressorCV().fit(data.X[:, :, None], Y, grid=data.t)
+        assert isinstance(model.best_loss_, Huber)
+        assert np.mean((model.predict(data.X[:, :, None]) - data.truth) ** 2) < 0.05 * np.var(data.truth)
