@@ -19,7 +19,7 @@ from fenchel.conformal.calibration import Calibration, are_splits, checked_weigh
 from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
-from fenchel.model.machine import Near, best_of
+from fenchel.model.machine import Near, best_of, sees_outputs
 from fenchel.resample.folds import grouped, ranks_of, seeded, whole_folds
 from fenchel.resample.jackknife import has_closed_form, left_out_models
 from fenchel.resample.residuals import Residuals
@@ -96,8 +96,9 @@ class Trainer:
 
     def out_of_sample(self, model: BaseEstimator, train: np.ndarray, cv: object, random_state: object) -> Residuals:
         """Return out-of-sample residuals on the training part of a model; choices made by a search are kept."""
-        best = best_of(model)
-        if has_closed_form(best) and self.weights is None and self.replicates is None:
+        is_fixed = not sees_outputs(model)
+        best = best_of(model) if is_fixed else model
+        if is_fixed and has_closed_form(best) and self.weights is None and self.replicates is None:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
             with suppress(IncompatibleError):  # curves with gaps have no closed form
                 return left_out_models(model, inputs, outputs, only_closed=True).residuals

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -61,7 +61,8 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         ``2 * coverage - 1`` (up to a term of order one over the size of a fold). ``"jackknife+"``: the same with each
         sample as a fold, for kernel machines of this library and searches over them: in closed form for the square
         loss, otherwise by one solve per sample on a common eigenbasis. A bandwidth, a threshold, the centre and the
-        scale of the outputs and the choices of a search are those of the whole sample.
+        scale of the outputs and the choices of a search are those of the whole sample, and the search has
+        ``leaves=False``.
     modulation : {"constant", "std", "local"} or regressor, default="std"
         The width :math:`s`: the same everywhere; the deviation of the residuals at each output or point; or that times
         a factor that depends on the input, from a model of the size of the residuals (a regressor is used as that
@@ -350,6 +351,8 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         """Calibrate each sample by a model fitted without it."""
         X, everyone = given.X, np.arange(length(given.X))
         trainer.check_method(self.method)
+        if self.method == "jackknife+" and "leaves" in trainer.estimator.get_params(deep=False):
+            trainer = replace(trainer, estimator=clone(trainer.estimator).set_params(leaves=False))
         folds = [] if self.method == "jackknife+" else trainer.folds(everyone, self.cv, self.random_state)
         with part(1 / (1 + len(folds)) if folds else _FIT):
             self.estimator_ = trainer.fit_on(everyone)

@@ -1,15 +1,15 @@
 """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from os import PathLike
 from typing import Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from fenchel._array import Array
-from fenchel._progress import Progress, part, tracked
+from fenchel._progress import Progress, tracked
 from fenchel.approximations import Approximation
 from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
 from fenchel.estimators.search_machine import PairSearchMachine
@@ -18,10 +18,10 @@ from fenchel.losses import Loss
 from fenchel.representations import Representation
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.coupling import coupled
+from fenchel.search.leaves import with_leaves
+from fenchel.search.search import Search
 
 __all__ = ["OperatorKernelRegressorCV"]
-
-_COUPLING = 0.3  # share of the choice of an operator in what follows the race
 
 
 class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKernelRegressor]):
@@ -93,6 +93,9 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     metric : array of shape (d,) or (d, k), or None, default=None
         Weights or linear combinations of the standardised columns, from which the kernels of ``"auto"`` compute
         distances; ``LearnedMetricRegressor`` learns them.
+    leaves : bool, default=True
+        Whether to compare kernels with a part that is piecewise constant: the share of common leaves in a forest. Only
+        for at most 1000 samples with complete outputs, ``kernel="auto"``, no ``metric`` and a number as ``cv``.
 
     Attributes
     ----------
@@ -103,7 +106,8 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         weight of the ``linear`` part, whether the search was ``robust``, the number of samples ``n_samples`` on which
         it was decided, the best ``lam`` for these relative to the mean diagonal, the leave-one-out ``error`` and
         ``seconds``. If outputs are missing, the ``share`` of their correlation in the operator: zero in the race of
-        kernels, which the trials of operators follow. ``None`` for a given kernel.
+        kernels, which the trials of operators follow. If a forest was compared, the relative weight of its ``leaves``,
+        in the trials that follow the race. ``None`` for a given kernel.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
     n_searched_ : int
@@ -135,6 +139,8 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     0.0001
     """
 
+    _after_race = 0.2
+
     def __init__(
         self,
         kernel: KernelLike = "auto",
@@ -154,6 +160,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         scale: bool | str = "auto",
         certificate: str = "approximate",
         metric: Array | None = None,
+        leaves: bool = True,
     ) -> None:
         self.kernel = kernel
         self.operator = operator
@@ -172,6 +179,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         self.scale = scale
         self.certificate = certificate
         self.metric = metric
+        self.leaves = leaves
 
     @tracked
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
@@ -192,14 +200,13 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         """
         return self._choose(X, y, sample_weight, groups)
 
-    def _coupled(self, choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
-        """Return the choice with an operator that couples outputs with missing values, unless one is given."""
+    def _extended(self, choice: KernelChoice, search: Search) -> KernelChoice:
+        """Return the choice with an operator that couples outputs with missing values, or with a kernel of trees."""
         targets = choice.training_set.targets
-        is_open = self.operator is None and targets.observed is not None and targets.width > 1
-        if not is_open:
-            return choice
-        with part(_COUPLING):
-            return coupled(choice, groups)
+        if targets.observed is None:
+            is_open = self.leaves and isinstance(self.cv, Integral) and self.metric is None
+            return with_leaves(choice, search.groups, search.folds(choice.training_set)) if is_open else choice
+        return coupled(choice, search.groups) if self.operator is None and targets.width > 1 else choice
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> OperatorKernelRegressor:
         """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""

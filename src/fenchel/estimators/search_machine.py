@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from fenchel._array import Array, Outputs
 from fenchel._component import undone_on_failure
@@ -131,6 +132,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
 
     races_robust: ClassVar[bool] = True  # whether "auto" losses compare the square loss with a robust one
     most_raced: ClassVar[int] = MOST_SAMPLES  # samples to which the best kernel is fitted
+    _after_race: ClassVar[float] = 0.0  # share of what an estimator compares between the race and the grid
 
     losses: Any
     cv: Any
@@ -184,7 +186,8 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         most = self.most_raced
         with part(race_share(sample.n_samples, most)):
             choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups, most)
-        choice = self._coupled(choice, search.groups)
+        with part(self._after_race):
+            choice = self._extended(choice, search)
         machine = machines[choice.is_robust].set_params(**choice.parts)
         training_set, search = self._narrowed(choice, search, machine, spec, **form)
         return Prepared(machine, training_set, search.on(training_set, is_free=search.is_open), choice, whole)
@@ -194,8 +197,8 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         kernel = as_operator_kernel(Gaussian() if is_auto(self.kernel) else machine.kernel)
         check_fits(whole.X, kernel, spec_of(machine))
 
-    def _coupled(self, choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
-        """Return the choice with an output operator, where one may be chosen."""
+    def _extended(self, choice: KernelChoice, search: Search) -> KernelChoice:
+        """Return the choice with what an estimator compares after the race: an output operator, a kernel of trees."""
         return choice
 
     def _narrowed(
@@ -203,5 +206,11 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     ) -> tuple[TrainingSet, Search]:
         """Return the training set with the chosen kernel, and the remaining grid of losses and lams."""
         search, raced_set = search.chosen(choice, choice.resolved_losses(), self), choice.training_set
-        kernel = task_of(machine, **form).kernel_of(raced_set.sample, raced_set.codec)
-        return raced_set.with_kernel(kernel, replace(spec, lam=min(search.lams))), search
+        spec = replace(spec, lam=min(search.lams))
+
+        def bound(machine: Machine) -> TrainingSet:
+            kernel = task_of(machine, **form).kernel_of(raced_set.sample, raced_set.codec)
+            return raced_set.with_kernel(kernel, spec)
+
+        unseen = tuple(bound(clone(machine).set_params(kernel=kernel)) for kernel in choice.unseen)
+        return bound(machine), replace(search, unseen=unseen)

@@ -9,6 +9,7 @@ from fenchel.kernels import (
     fingerprints,
     functional,
     invariant,
+    leaves,
     multiple,
     operators,
     parameters,
@@ -27,6 +28,7 @@ from fenchel.kernels.equivariant import *  # noqa: F403
 from fenchel.kernels.fingerprints import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
 from fenchel.kernels.invariant import *  # noqa: F403
+from fenchel.kernels.leaves import *  # noqa: F403
 from fenchel.kernels.multiple import *  # noqa: F403
 from fenchel.kernels.operators import *  # noqa: F403
 from fenchel.kernels.parameters import *  # noqa: F403
@@ -48,6 +50,7 @@ __all__ = [
     *fingerprints.__all__,
     *functional.__all__,
     *invariant.__all__,
+    *leaves.__all__,
     *multiple.__all__,
     *operators.__all__,
     *parameters.__all__,

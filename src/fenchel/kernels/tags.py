@@ -35,6 +35,9 @@ class KernelTags:
         Whether ``features`` returns an array.
     diag_bound : float, default=inf
         Supremum of k(x, x) over all inputs.
+    sees_outputs : bool, default=False
+        Whether the kernel was learned from the outputs of a sample, so that errors of held-out samples are not honest
+        unless it is learned again without these.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class KernelTags:
     takes_missing: bool = False
     has_features: bool = False
     diag_bound: float = math.inf
+    sees_outputs: bool = False
 
     def __and__(self, other: "KernelTags") -> "KernelTags":
         """Return the facts about a kernel made of two; its bound depends on how, and whoever makes it states it."""
@@ -58,6 +62,7 @@ class KernelTags:
             self.takes_objects and other.takes_objects,
             self.takes_missing and other.takes_missing,
             self.has_features and other.has_features,
+            sees_outputs=self.sees_outputs or other.sees_outputs,
         )
 
 

@@ -18,7 +18,7 @@ from fenchel._progress import CallbacksMixin
 from fenchel.approximations import Approximation
 from fenchel.data.frames import FramesOutMixin
 from fenchel.data.functional import brings_points
-from fenchel.kernels import OperatorKernel, is_pairwise
+from fenchel.kernels import OperatorKernel, ScalarKernel, is_pairwise
 from fenchel.losses import Loss
 from fenchel.model.codec import Task
 from fenchel.model.fit import Fit, learn
@@ -39,6 +39,7 @@ __all__ = [
     "keep",
     "kernel_of",
     "near_of",
+    "sees_outputs",
     "set_pair",
     "spec_of",
     "task_of",
@@ -188,6 +189,12 @@ def is_machine(estimator: BaseEstimator) -> bool:
 def best_of(estimator: BaseEstimator) -> BaseEstimator:
     """Return the best estimator of a search, and any other estimator as it is."""
     return vars(estimator).get("best_estimator_", estimator)
+
+
+def sees_outputs(estimator: BaseEstimator) -> bool:
+    """Whether the kernel of a fitted estimator was learned from the outputs, and is no longer honest without some."""
+    kernel = getattr(best_of(estimator), "kernel", None)
+    return isinstance(kernel, ScalarKernel) and kernel.tags.sees_outputs
 
 
 def near_of(estimator: BaseEstimator) -> Near:

@@ -10,7 +10,7 @@ from fenchel._array import Inputs, Outputs, as_like, as_rows, host, is_sparse
 from fenchel.conformal.folds import Trainer
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.losses import Square
-from fenchel.model.machine import best_of, is_machine, training_set_of
+from fenchel.model.machine import best_of, is_machine, sees_outputs, training_set_of
 from fenchel.resample.folds import whole_folds
 from fenchel.resample.held_out import held_out
 from fenchel.resample.residuals import Residuals
@@ -71,11 +71,12 @@ def held_out_residuals(
 
     For the kernel machines of this library, all folds share one factorisation of the Gram matrix: the square loss needs
     no solve at all, other losses are solved without each fold, all folds together. The centre and the scale of the
-    outputs, the bandwidth and lam stay those of the whole sample. Other regressors are cloned and fitted without each
-    fold.
+    outputs, the bandwidth and lam stay those of the whole sample. Other regressors, and searches whose kernel was
+    learned from the outputs, are cloned and fitted without each fold.
     """
-    machine = best_of(model)
-    if is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
+    is_fixed = not sees_outputs(model)
+    machine = best_of(model) if is_fixed else model
+    if is_fixed and is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
         return _on_one_factorisation(machine, X, y, cv, groups)
     n, y = length(X), on_one_grid(y)
     trainer = Trainer(machine, X, y, replicates=groups)

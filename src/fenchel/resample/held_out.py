@@ -20,7 +20,7 @@ from fenchel.resample.streamed import streamed_predictions
 from fenchel.resample.surface import Trail, batch_size, descending, factor_share, solve_bound_grid, solve_grid
 from fenchel.solvers import ClosedForm, DouglasRachford, Solution
 
-__all__ = ["HeldOut", "held_out", "nearly_held_out", "ridge_filter"]
+__all__ = ["HeldOut", "held_out", "joined", "nearly_held_out", "ridge_filter"]
 
 _FEW_FOLDS = 20  # with more folds, each is small and shares the factorisation of the whole sample
 
@@ -65,6 +65,14 @@ def held_out(
         solver = _folds_solver(problem, folds, expanded)
         for fold_predictions in counted(solver([bound[i] for i in others], lams, tol)):
             yield replace(fold_predictions, loss=others[fold_predictions.loss])
+
+
+def joined(parts: Sequence[HeldOut]) -> HeldOut:
+    """Return the out-of-sample predictions of one pair from those of each fold."""
+    predictions = np.array(host(parts[0].predictions))
+    for one in parts[1:]:
+        predictions = np.where(np.isnan(predictions), host(one.predictions), predictions)
+    return replace(parts[0], predictions=predictions, gap=max(one.gap for one in parts))
 
 
 def _ridge_pairs(ridge: "_RidgeHeldOut", losses: np.ndarray, lams: Sequence[float]) -> Iterator[HeldOut]:

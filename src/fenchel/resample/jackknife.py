@@ -16,7 +16,7 @@ from fenchel.data.containers import length
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.losses.loss import is_square
-from fenchel.model.machine import KernelMachine, best_of, is_machine, training_set_of
+from fenchel.model.machine import KernelMachine, best_of, is_machine, sees_outputs, training_set_of
 from fenchel.model.model import Model
 from fenchel.model.training_set import TrainingSet
 from fenchel.operators.eigenbasis import KroneckerBasis
@@ -168,6 +168,11 @@ def left_out_models(
         raise IncompatibleError(
             f"method='jackknife+' needs a kernel machine of this library. Got {type(machine).__name__}. "
             "Use method='cv+'."
+        )
+    if sees_outputs(machine):
+        raise IncompatibleError(
+            "method='jackknife+' keeps the kernel, but this one was learned from the outputs, those left out included. "
+            "Use method='cv+', or leaves=False in OperatorKernelRegressorCV."
         )
     model: Model = machine.model_
     training_set = training_set_of(machine, X, y, sample_weight)

@@ -12,7 +12,7 @@ from fenchel._progress import part
 from fenchel._statistics import ROUND_OFF, repeats_of
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Constant, Gaussian, OutputOperator, Separable, as_operator_kernel
+from fenchel.kernels import Constant, Gaussian, OutputOperator, ScalarKernel, Separable, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
 from fenchel.losses.relative import RelativeSize
 from fenchel.model.codec import Task
@@ -57,6 +57,7 @@ class KernelChoice:
     is_robust: bool
     trials: dict[str, list[Any]]  # one entry for each trial
     operator: OutputOperator | None = None  # of outputs with missing values; None: the one that was given
+    unseen: tuple[ScalarKernel, ...] = ()  # the kernel as learned without each fold, if it was learned from outputs
 
     @classmethod
     def of(

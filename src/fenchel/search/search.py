@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from fenchel._array import host
 from fenchel._check import Interval, Options, check_parameter
-from fenchel._progress import Work, here, part
+from fenchel._progress import Work, counted, here, part
 from fenchel.data.content import ranks_of_groups
 from fenchel.exceptions import IncompatibleError, warn_user
 from fenchel.losses import Loss, Square
@@ -26,11 +26,11 @@ from fenchel.model.training_set import TrainingSet, check_loss
 from fenchel.operators import streamed
 from fenchel.problem.dual_problem import arithmetic
 from fenchel.resample.folds import whole_folds, whole_part
-from fenchel.resample.held_out import HeldOut, held_out, nearly_held_out
+from fenchel.resample.held_out import HeldOut, held_out, joined, nearly_held_out
 from fenchel.resample.streamed import LOOSE_GAP
 from fenchel.search.aggregates import AGGREGATES
 from fenchel.search.checkpoint import Checkpoint, search_key
-from fenchel.search.choice import KernelChoice
+from fenchel.search.choice import KernelChoice, repeated_pairs
 from fenchel.search.interruption import keeps_best_pair, warn_interrupted
 from fenchel.search.result import PairErrors, SearchResult
 from fenchel.search.scoring import Measure
@@ -79,6 +79,7 @@ class Search:
     groups: np.ndarray | None = None  # of samples that are held out together
     share: float = 1.0  # weight of the samples on which pairs are compared, in that of all
     least_lam: float = 0.0  # below which an open grid does not go
+    unseen: tuple[TrainingSet, ...] = ()  # for each fold, with a kernel that has not seen its outputs; none: any fold
 
     @classmethod
     def of(cls, estimator: BaseEstimator, losses: Sequence[Loss | str], groups: ArrayLike | None = None) -> "Search":
@@ -148,7 +149,9 @@ class Search:
         elif isinstance(self.cv, Integral):
             groups, count = sample.kept(self.groups), self._number(self.cv, n)
             if groups is None:
-                tests = [test for _, test in whole_folds(sample.contents(), count)]
+                repeats = repeated_pairs(sample, None)
+                together = None if repeats is None or len(repeats[0]) < count else repeats[1]
+                tests = [test for _, test in whole_folds(sample.contents(), count, together)]
             else:
                 codes = ranks_of_groups(sample.contents(), groups)  # not the names of the groups
                 tests = [test for _, test in GroupKFold(count).split(codes, groups=codes)]
@@ -229,7 +232,13 @@ class Search:
     ) -> Iterator[HeldOut]:
         if self.is_approximate:
             return nearly_held_out(training_set.ridge, losses, lams, self.tol)
-        return held_out(training_set.ridge, losses, lams, folds, self.tol, is_expanded)
+        if not self.unseen:
+            return held_out(training_set.ridge, losses, lams, folds, self.tol, is_expanded)
+        parts = [
+            counted(held_out(own.ridge, losses, lams, [fold], self.tol, is_expanded), 1 / (len(folds) - k))
+            for k, (own, fold) in enumerate(zip(self.unseen, folds, strict=True))
+        ]
+        return (joined(members) for members in zip(*parts, strict=True))
 
     def pilot(self, losses: Sequence[Loss], lams: Any) -> "Search":
         """Return the search over other losses, on a grid that may be extended."""

@@ -19,7 +19,7 @@ from fenchel.conformal import ConformalRegressor
 from fenchel.data.frames import FramesOutMixin, in_container, with_arrays
 from fenchel.datasets.tables import Table, as_table
 from fenchel.metrics.scores import Scores, mean_of_columns
-from fenchel.model.machine import best_of
+from fenchel.model.machine import best_of, sees_outputs
 
 __all__ = ["TableRegressor"]
 
@@ -355,7 +355,7 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         estimator.fit(X, targets, **arguments, **by_group)
         if not is_conformal:
             return estimator, None
-        best = best_of(estimator)
+        best = estimator if sees_outputs(estimator) else best_of(estimator)
         conformal = clone(self.estimator).set_params(estimator=best, method="cv+", cv=group_folds(labels))
         return estimator, conformal.fit(X, targets, **arguments)
 
