@@ -166,12 +166,33 @@ def test_single_precision_stays_single(fenchel, tmp_path, rng):
     assert library.load(tmp_path / "m").estimator_.X_fit_.dtype == np.float32
 
 
-def test_rows_with_a_missing_target_are_left_out_and_counted(fenchel, columns, tmp_path):
-    columns["y_a"][3] = columns["y_a"][7] = columns["y_b"][7] = None
-    file = write_csv(tmp_path / "gaps.csv", columns)
-    found = fenchel("fit", file, "-t", "y_*", "--json").json
-    assert found["rows"] == 38
-    assert "2 of 40 rows have a missing target and are left out" in found["notes"]
+def test_rows_without_targets_are_left_out_and_cells_do_not_count(fenchel, columns, tmp_path):
+    for row in (3, 7, 11, 19, 30):
+        columns["y_a"][row] = None
+    columns["y_b"][7] = None
+    file, page = write_csv(tmp_path / "gaps.csv", columns), tmp_path / "page.html"
+    found = fenchel("fit", file, "-t", "y_*", "--report", page, "--test-size", "0.2", "--json").json
+    assert found["rows"] + found["test_rows"] == 39
+    assert any("1 of 32 rows have no target and are left out" in note for note in found["notes"])
+    assert any("of the targets are not observed" in note for note in found["notes"])
+    assert all(np.isfinite(value) for value in found["by_target"]["y_a"].values())
+    assert "nan" not in page.read_text(encoding="utf-8").lower().replace("nanometre", "")
+
+
+def test_weights_are_a_column(fenchel, columns, tmp_path):
+    columns["times"] = [1.0 + (k % 3 == 0) for k in range(40)]
+    repeated = {name: [v for k, v in enumerate(values) for _ in range(int(columns["times"][k]))]
+                for name, values in columns.items() if name != "times"}  # fmt: skip
+    files = write_csv(tmp_path / "weights.csv", columns), write_csv(tmp_path / "repeated.csv", repeated)
+    weighted = fenchel("fit", files[0], "-t", "y_*", "--lam", "1e-2", "--weights", "times", "--json").json
+    twice = fenchel("fit", files[1], "-t", "y_*", "--lam", "1e-2", "--no-scale", "--json").json
+    assert weighted["rows"] == 40
+    assert "times" not in weighted["inputs"]
+    bare = fenchel("fit", files[0], "-t", "y_*", "--lam", "1e-2", "--no-scale", "--weights", "times", "--json").json
+    assert bare["primal"] == pytest.approx(twice["primal"], rel=1e-9)
+    columns["times"][5] = -1.0
+    result = fenchel("fit", write_csv(tmp_path / "bad.csv", columns), "-t", "y_*", "--weights", "times")
+    assert "That of row 6 is -1.0" in result.err
 
 
 def test_rows_with_a_missing_input_can_be_left_out(fenchel, columns, tmp_path):

@@ -49,6 +49,7 @@ _HELP = """Fit a model to a table (CSV, NPZ or Parquet) and print its certificat
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out of the inputs.")
 @click.option("--groups", metavar="COLUMN",
               help="Column of groups: rows with the same value are held out together. It is not an input.")  # fmt: skip
+@click.option("--weights", metavar="COLUMN", help="Column with the weights of the rows. It is not an input.")
 @click.option(
     "--curves",
     is_flag=True,

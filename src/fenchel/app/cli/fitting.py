@@ -71,7 +71,7 @@ def run(
         with _progress(estimator):
             if options["coverage"] is not None:
                 regressor.set_params(estimator=_conformal(estimator, options, len(train)))
-            regressor.fit(train, groups=options["groups"])
+            regressor.fit(train, groups=options["groups"], sample_weight=options["weights"])
         seconds = time.perf_counter() - start
         found = _result(regressor, train, test, seconds)
     found["warnings"] = [" ".join(str(one.message).split()) for one in caught]
@@ -250,8 +250,10 @@ def _intervals(model: TableRegressor, train: Table, test: Table | None) -> dict[
     if model.conformal_ is not None and test is not None:
         _, observed, numbers = model.sample(test)
         lower, upper = model.predict_interval(test.take(np.flatnonzero(np.isin(test.numbers, numbers))))
-        is_inside = ~((observed < lower) | (observed > upper))  # missing values count as inside
-        found["test_coverage"] = float(np.mean(np.all(is_inside, axis=1) if model.curves else is_inside))
+        is_inside = ~((observed < lower) | (observed > upper))  # missing values of a curve count as inside
+        found["test_coverage"] = float(
+            np.mean(np.all(is_inside, axis=1) if model.curves else is_inside[~np.isnan(observed)])
+        )
     return found
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from fenchel.app.tables import TableRegressor
+from fenchel.data.frames import index_of
 from fenchel.outliers.held_out_residuals import are_training_inputs
 from fenchel.outliers.report import OutlierReport
 from fenchel.outliers.sample_facts import FEWEST
@@ -25,4 +26,5 @@ def outliers_of_table(regressor: TableRegressor, table: object) -> tuple[Outlier
         return None
     report = OutlierReport.of(estimator, X, targets - regressor.offset_, fitted=fitted)
     names = None if report.output_names is None else regressor.target_names_
-    return replace(report, output_names=names), rows
+    index = index_of(table)
+    return replace(report, output_names=names, index=None if index is None else index[rows - 1]), rows

@@ -14,10 +14,11 @@ from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, tracked
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.app.tables.linear_model import linear_model, offset_of
-from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of
+from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of, weights_of
 from fenchel.conformal import ConformalRegressor
 from fenchel.data.frames import FramesOutMixin, in_container, with_arrays
 from fenchel.datasets.tables import Table, as_table
+from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.metrics.scores import Scores, mean_of_columns
 from fenchel.model.machine import best_of, sees_outputs
 
@@ -45,8 +46,8 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
     drop : sequence of str, default=()
         Columns to leave out of the inputs.
     curves : bool, default=False
-        Whether the targets of a row are one curve, whose missing values are points that were not observed. Otherwise
-        rows with a missing target are left out.
+        Whether the targets of a row are one curve. Missing values are points, or targets, that were not observed; rows
+        without any are left out.
     center : {"mean", "median", "none"}, default="mean"
         What is subtracted from the targets before the fit and added back to predictions. Curves are centred by their
         estimator instead.
@@ -113,7 +114,13 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
 
     @tracked
     @all_or_nothing
-    def fit(self, table: object, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        table: object,
+        y: object = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn the encoding of the columns, then fit the estimator.
 
         Parameters
@@ -126,6 +133,8 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
             Labels of rows that belong together, such as replicates, or the column that holds them, which is then not an
             input. The folds of a search and of a ``ConformalRegressor`` hold out whole groups; its intervals are then
             those of ``method="cv+"``, with the choices of a search made on all rows.
+        sample_weight : str, array of shape (n,) or None, default=None
+            Weights of the rows, or the column that holds them, which is then not an input.
 
         Returns
         -------
@@ -137,13 +146,16 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         self.notes_ = list(table.notes)
         self.target_names_ = table.select(self.targets, "targets")
         labels = None if groups is None else labels_of(table, groups, self.target_names_)
-        inputs = [name for name in self._inputs(table) if groups is None or not np.array_equal(name, groups)]
+        weights = None if sample_weight is None else weights_of(table, sample_weight, self.target_names_)
+        about_rows = [value for value in (groups, sample_weight) if isinstance(value, str)]
+        inputs = [name for name in self._inputs(table) if name not in about_rows]
         Y = self._targets(table)
         left_out = self._left_out(table, inputs, Y)
         self.notes_ += left_out.notes()
         missing = np.isnan(Y[~np.isnan(Y).all(axis=1)])
-        if self.curves and missing.any():
-            self.notes_.append(f"{np.mean(missing):.0%} of the points of the curves are not observed")
+        if missing.any():
+            what = "points of the curves" if self.curves else "targets"
+            self.notes_.append(f"{np.mean(missing):.0%} of the {what} are not observed")
         kept = left_out.kept
         self.rows_ = table.numbers[kept]
         if len(self.rows_) < 2:
@@ -156,8 +168,9 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         self.target_mean_ = mean_of_columns(Y)
         self.grid_, notes = grid_of(table, self.target_names_) if self.curves else (None, [])
         self.notes_ += notes
-        self.offset_ = offset_of(Y, "none" if self.curves else self.center)
-        self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept])
+        weights = None if weights is None else weights[kept]
+        self.offset_ = offset_of(Y, "none" if self.curves else self.center, weights)
+        self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept], weights)
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self
@@ -340,17 +353,19 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         return [*left_out.notes(), *self.input_notes(table.take(np.flatnonzero(left_out.kept)))]
 
     def _fitted(
-        self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
+        self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None, weights: np.ndarray | None
     ) -> tuple[BaseEstimator, ConformalRegressor | None]:
         """Return the fitted estimator and, if there is one, the fitted model of the intervals."""
         Y = Y if self.curves else Y - self.offset_
         targets = Y[:, 0] if Y.shape[1] == 1 and not self.curves else Y
-        arguments = {"grid": self.grid_} if self.curves else {}
+        arguments: dict[str, Any] = {"grid": self.grid_} if self.curves else {}
+        arguments |= {} if weights is None else {"sample_weight": weights}
         is_conformal = isinstance(self.estimator, ConformalRegressor)
         if labels is None:
             fitted = clone(self.estimator).fit(X, targets, **arguments)
             return (fitted.estimator_, fitted) if is_conformal else (fitted, None)
-        estimator = clone(self.estimator.estimator if is_conformal else self.estimator)
+        given = self.estimator.estimator if is_conformal else self.estimator
+        estimator = OperatorKernelRegressorCV() if given is None else clone(given)
         by_group = {"groups": labels} if has_fit_parameter(estimator, "groups") else {}
         estimator.fit(X, targets, **arguments, **by_group)
         if not is_conformal:

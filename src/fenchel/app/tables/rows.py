@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, PredefinedSplit
 
 from fenchel.app.tables.cells import is_missing
+from fenchel.app.tables.columns import numbers_of
 from fenchel.datasets.tables import Table, as_table
 
-__all__ = ["LeftOut", "check_folds", "grid_of", "group_folds", "labels_of"]
+__all__ = ["LeftOut", "check_folds", "grid_of", "group_folds", "labels_of", "weights_of"]
 
 _FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
 _POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
@@ -26,11 +27,11 @@ class LeftOut:
 
     @classmethod
     def of(cls, Y: np.ndarray, curves: bool, is_lacking: np.ndarray | None) -> "LeftOut":
-        """Return the rows without targets, and those that lack an input unless such rows are kept."""
-        missing = np.isnan(Y)
-        without = missing.all(axis=1) if curves else missing.any(axis=1)
+        """Return the rows without any target, and those that lack an input unless such rows are kept."""
+        without = np.isnan(Y).all(axis=1)
         lacking = np.zeros_like(without) if is_lacking is None else is_lacking & ~without
-        return cls({"no point of the curve" if curves else "a missing target": without, "a missing input": lacking})
+        what = "no point of the curve" if curves else "a missing target" if Y.shape[1] == 1 else "no target"
+        return cls({what: without, "a missing input": lacking})
 
     @property
     def kept(self) -> np.ndarray:
@@ -60,9 +61,25 @@ def labels_of(table: Table, groups: ArrayLike, targets: Sequence[str]) -> np.nda
     return labels
 
 
+def weights_of(table: Table, sample_weight: ArrayLike, targets: Sequence[str]) -> np.ndarray:
+    """Return the weight of each row; the weights are numbers, or the column that holds them."""
+    if isinstance(sample_weight, str):
+        if table.known(sample_weight, "sample_weight") in targets:
+            raise ValueError(f"The column {sample_weight!r} is a target and cannot hold the weights.")
+        sample_weight = numbers_of(table, sample_weight)
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.shape != (len(table),):
+        raise ValueError(f"sample_weight must have one number for each of the {len(table)} rows. Got {weights.shape}.")
+    for place in np.flatnonzero(~(weights >= 0))[:1]:
+        raise ValueError(
+            f"Each row needs a weight that is not negative. That of row {table.numbers[place]} is {weights[place]}."
+        )
+    return weights
+
+
 def check_folds(estimator: BaseEstimator, table: str, rows: np.ndarray, labels: np.ndarray | None) -> None:
     """Raise if a search has more folds than there are rows, or groups, to hold out."""
-    search = estimator.get_params(deep=False).get("estimator", estimator)
+    search = estimator.get_params(deep=False).get("estimator", estimator) or estimator
     n_folds = search.get_params(deep=False).get("cv")
     count, what = (len(rows), "usable rows") if labels is None else (len(np.unique(labels)), "groups")
     if isinstance(n_folds, int | np.integer) and n_folds > count:
