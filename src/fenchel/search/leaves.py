@@ -21,6 +21,7 @@ from fenchel.search.race import Trial
 __all__ = ["with_leaves"]
 
 _LEAST_SAMPLES = 50  # below, the errors of held-out samples do not tell kernels apart
+_MOST_SAMPLES = 1000  # above, five folds with Gram matrices of their own cost more than the rest of the fit
 _TREES = 50  # 20 of them have not seen a fold of five
 _HIDDEN = 0.4  # share of the folds that a tree does not see: the rest is about what a bootstrap sample holds
 _LEAST_LEAF = 3  # samples in a leaf
@@ -83,7 +84,7 @@ class _Forest:
         for k, fold in enumerate(folds):
             labels[fold] = k
         is_partition = len(folds) > 1 and sum(map(len, folds)) == n and labels.min() >= 0
-        is_small = _LEAST_SAMPLES <= n == len(search.index) and search.lam >= _LEAST_LAM
+        is_small = _LEAST_SAMPLES <= n == len(search.index) <= _MOST_SAMPLES and search.lam >= _LEAST_LAM
         if not (is_partition and is_small) or search.ridges.inputs.is_curves:
             return None
         first, places = repeated_pairs(sample, groups) or (np.arange(n), np.arange(n))
