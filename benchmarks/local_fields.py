@@ -36,7 +36,7 @@ def nonlinear(X: np.ndarray) -> np.ndarray:
 
 def chaotic(X: np.ndarray, duration: float = 0.5, length: float = 22.0) -> np.ndarray:
     """Return solutions of the Kuramoto-Sivashinsky equation on a circle some time later, by exponential Euler steps."""
-    steps, waves_ = 200, 2 * np.pi * np.fft.rfftfreq(X.shape[1], length / X.shape[1])
+    steps, waves_ = round(duration / 0.005), 2 * np.pi * np.fft.rfftfreq(X.shape[1], length / X.shape[1])
     linear = waves_**2 - waves_**4
     decay = np.exp(linear * duration / steps)
     weight = np.where(linear == 0, duration / steps, (decay - 1) / np.where(linear == 0, 1, linear))
@@ -77,5 +77,5 @@ if __name__ == "__main__":
     for seed in range(parser.parse_args().seeds):
         rng = np.random.default_rng(seed)
         report("local operator, 200 fields of 32 x 32", waves(240, rng), nonlinear, 200)
-        states = chaotic(rng.standard_normal((240, 64)), 50.0)
+        states = chaotic(np.cumsum(rng.standard_normal((240, 64)), axis=1) % 1, 50.0)
         report("Kuramoto-Sivashinsky, 200 pairs of 64 points", states, chaotic, 200, 50)

@@ -107,5 +107,10 @@ class TestErrorsSayWhatToDo:
         X, y = table
         with pytest.raises(ValueError, match=r"^Found array with dim 3[^.]*\.$"):  # advice on X is no help here
             OperatorKernelRegressor().fit(np.zeros((10, 3)), np.zeros((10, 2, 2)))
-        with pytest.raises(ValueError, match=r"Found array with dim 3.*use FunctionalRegressorCV, .*FieldRegressor"):
-            OperatorKernelRegressor().fit(X[:, :, None], y)
+        with pytest.raises(ValueError, match=r"Found array with dim 4.*arrays \(n, m, c\)\. .*FieldRegressor"):
+            OperatorKernelRegressor().fit(X[:, :, None, None], y)
+        curves = np.stack([X, X**2], axis=-1)
+        wide = OperatorKernelRegressor().fit(curves.reshape(len(X), -1), y).predict(curves.reshape(len(X), -1))
+        assert np.array_equal(OperatorKernelRegressor().fit(curves, y).predict(curves), wide)
+        with pytest.raises(ValueError, match=r"shape \(\d+,\) instead\. For one number .* OperatorKernelRegressorCV"):
+            FunctionalRegressor().fit(curves, y[:, 0] if y.ndim == 2 else y)

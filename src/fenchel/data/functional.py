@@ -64,7 +64,11 @@ def as_curves(Y: Outputs, grid: Array | None = None, name: str = "Y") -> Curves:
     if values.shape[:1] == (0,):
         raise ValueError(f"{name} must have at least one curve. Got shape {tuple(values.shape)} instead.")
     if values.ndim not in (2, 3):
-        raise ValueError(f"{name} must be {_FORMS}. Got an array of shape {tuple(values.shape)} instead.")
+        advice = " For one number for each sample, use OperatorKernelRegressorCV: its inputs may be curves."
+        raise ValueError(
+            f"{name} must be {_FORMS}. Got an array of shape {tuple(values.shape)} instead."
+            + (advice if values.ndim == 1 else "")
+        )
     points = np.linspace(0, 1, values.shape[1]) if grid is None else as_grid(grid, size=values.shape[1])
     return checked_curves(points, values, name)
 

@@ -234,8 +234,8 @@ def best_map(plan: GlobalPlan, is_local: bool, X: Array, Y: Array, sample_weight
 def _compared(plan: GlobalPlan, X: Array, Y: Array, sample_weight: np.ndarray | None) -> GlobalPlan | LocalPlan:
     """Return the plan with the smallest errors of held-out fields.
 
-    The best of each step replaces a simpler plan if it is better by two standard errors of the difference. The border
-    is decided upon first, then shape and reach, then whether the images of whole fields help.
+    The best of each step replaces a simpler plan if it is better by two standard errors of the difference. Border and
+    reach are decided upon first, then the shape, then whether the images of whole fields help.
     """
     xp, ranks = namespace(X), contents(as_rows(Y), as_rows(X))
     part = whole_part(ranks, _COMPARED)
@@ -255,8 +255,8 @@ def _compared(plan: GlobalPlan, X: Array, Y: Array, sample_weight: np.ndarray | 
     best: GlobalPlan | LocalPlan = plan
     least = errors(plan)
     tried: list[LocalPlan] = []
-    for step in (_borders, _wider, _wider, _with_images):
-        candidates = [each for each in step(best, plan) if each not in tried]
+    for step in (_borders, _far, _wider, _wider, _with_images):
+        candidates = [each for each in step(best, plan, min(X.shape[1:-1])) if each not in tried]
         tried += candidates
         found = [errors(each) for each in candidates]
         place = int(np.argmin([counts @ each for each in found])) if found else 0
@@ -265,23 +265,30 @@ def _compared(plan: GlobalPlan, X: Array, Y: Array, sample_weight: np.ndarray | 
     return best
 
 
-def _borders(best: GlobalPlan | LocalPlan, plan: GlobalPlan) -> list[LocalPlan]:
+def _borders(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
     return [LocalPlan(Neighbourhood(1, is_periodic)) for is_periodic in (False, True)]
 
 
-def _wider(best: GlobalPlan | LocalPlan, plan: GlobalPlan) -> list[LocalPlan]:
+def _far(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
+    return _within([LocalPlan(Neighbourhood(4, is_periodic)) for is_periodic in (False, True)], shortest)
+
+
+def _wider(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
     if isinstance(best, GlobalPlan):
         return []
     around = best.neighbourhood
-    return [
-        replace(best, neighbourhood=each)
-        for each in (replace(around, is_cross=False), replace(around, reach=2 * around.reach))
-    ]
+    larger = replace(around, is_cross=False), replace(around, reach=2 * around.reach)
+    return _within([replace(best, neighbourhood=each) for each in larger], shortest)
 
 
-def _with_images(best: GlobalPlan | LocalPlan, plan: GlobalPlan) -> list[LocalPlan]:
-    local = best if isinstance(best, LocalPlan) else _borders(best, plan)[0]
+def _with_images(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
+    local = best if isinstance(best, LocalPlan) else LocalPlan(Neighbourhood(1, False))
     return [replace(local, after=plan)]
+
+
+def _within(plans: list[LocalPlan], shortest: int) -> list[LocalPlan]:
+    """Return the plans whose neighbourhood is within an axis of so many points."""
+    return [plan for plan in plans if 2 * plan.neighbourhood.reach < shortest]
 
 
 def _is_better(found: np.ndarray, least: np.ndarray, counts: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from fenchel._array import Array, Outputs, as_like, as_rows, dense, is_host, is_sparse, namespace
+from fenchel._array import Array, Outputs, as_like, as_rows, dense, has_shape, is_host, is_sparse, namespace
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
 from fenchel.data.fdata import classes_of
 from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
@@ -186,6 +186,8 @@ def _function_values(X: Outputs, grid: np.ndarray | None, takes_channels: bool) 
                 "Input curves must be observed at the same points: an array (n, m) or (n, m, c). Got pairs (points, "
                 "values), which only outputs may be. Interpolate or smooth them to common points first."
             )
+        if not takes_channels and has_shape(X) and len(X.shape) == 3 and X.shape[0]:
+            X = namespace(X).reshape(X, (X.shape[0], -1))  # curves with channels, as those of scikit-fda
         return X, None
     curves = input_curves(X, grid)
     return curves.values if takes_channels else curves.values.reshape(len(curves.values), -1), curves.grid
@@ -228,8 +230,8 @@ def _advised(text: str, data: Sequence[Outputs]) -> str | None:
         )
     if text.startswith("Found array with dim") and np.ndim(data[0]) > 2:
         return (
-            f"{text} For curves with channels, (n, m, c), use FunctionalRegressorCV, for fields on a rectangle "
-            "FieldRegressor; X.reshape(len(X), -1) makes vectors."
+            f"{text} Curves with channels are arrays (n, m, c). For fields on a rectangle use FieldRegressor; "
+            "X.reshape(len(X), -1) makes vectors."
         )
     return None
 
