@@ -111,7 +111,7 @@ def test_products_of_every_kernel(kernel, sizes, rng, calls):
     # exponents up to 50 with an error of 2^-22 of them: a missing low half would cost 50 * 2^-11
     for is_single, digits, least in ((True, 50 * 2.0**-22, 2.0**-36), (False, 1e-13, 0.0)):
         ways = fused_products(kernel, X, Z, is_single)
-        assert len(ways) == (2 if is_single else 1)
+        assert len(ways) == (3 if is_single else 1)
         for way in ways:
             assert bool(((way(A) - kernel(X, Z) @ A).abs() <= digits * size + least * sums).all())
 

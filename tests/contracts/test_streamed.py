@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel import OperatorKernelRegressor
 from fenchel.approximations import Nystrom
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian, Laplacian
+from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Scaled, Standardized
 from fenchel.losses import Ball, EpsilonRidge, EpsilonSVR, Huber, Norm, Square
 from fenchel.operators import Streamed, kronecker, products, scaled
 from fenchel.problem import DualProblem
@@ -78,6 +78,31 @@ class TestStreamed:
         assert product.dtype == np.float64
         error = np.abs(product - Gaussian(0.4)(X) @ A).max()
         assert 0 < error < 1e-5
+
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            Gaussian(0.4),
+            *(Matern(1.3, nu) for nu in (0.5, 1.5, 2.5)),
+            Standardized(Scaled(Gaussian(0.3), 0.7) + Linear()),
+        ],
+        ids=repr,
+    )
+    def test_float32_products_of_distances(self, X, rng, kernel):
+        """One inner product of extended points for a tile has the digits of float32, on and off the diagonal."""
+        points, A = X + 100.0, rng.standard_normal((N, P))  # far from the origin
+        kernel = kernel.resolve(points)
+        (product,) = products.fused_products(kernel, points, None, True)
+        size = np.abs(kernel(points)) @ np.abs(A)
+        assert np.all(np.abs(product(A) - kernel(points) @ A) <= 3e-6 * size)
+
+    def test_no_float32_products_of_distant_points(self, X):
+        assert products.fused_products(Gaussian(0.4), 10 * X, None, True) == []
+        assert (
+            products.fused_products(Laplacian(0.4), X, None, True)
+            == products.fused_products(Linear(), X, None, True)
+            == []
+        )
 
     def test_threads_share_the_work(self, X, rng, monkeypatch):
         A = rng.standard_normal((N, P))

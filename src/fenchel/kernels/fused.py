@@ -4,7 +4,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from importlib.util import find_spec
 
-from fenchel._array import Array, is_array, is_torch, namespace, on_its_device
+import numpy as np
+
+from fenchel._array import Array, is_array, is_numpy, is_torch, namespace, on_its_device
+from fenchel.kernels.extended import extended_product
 from fenchel.kernels.scalar_kernel import ScalarKernel
 from fenchel.operators.products import Product, fused_products
 
@@ -59,16 +62,21 @@ def _of_distance_terms(kernel: ScalarKernel, X: Array, Z: Array | None, is_singl
     """Return fused products, the fastest first, or none if that is not supported.
 
     It supports torch arrays in float64 on CUDA with Triton installed, and sums of Gaussian, Laplacian, Matérn (1/2,
-    3/2, 5/2) and linear kernels on vectors.
+    3/2, 5/2) and linear kernels on vectors; of NumPy arrays in float32, without the Laplacian kernel.
     """
-    if not _is_supported(X, is_single):
+    on_host = is_numpy(X) and is_single and Z is None and X.ndim == 2 and np.issubdtype(X.dtype, np.floating)
+    if not on_host and not _is_supported(X, is_single):
         return []
     left = distance_terms(kernel, X)
     right = left if Z is None else distance_terms(kernel, Z)
     if left is None or right is None:
         return []
     pairs = [_centred(one, other, Z is None) for one, other in zip(left, right, strict=True)]
-    return [_FusedSum(pairs, tiles) for tiles in ((_HALVES, _SINGLE) if is_single else (_DOUBLE,))]
+    if on_host:
+        curved = [pair for pair in pairs if pair.left.profile != "linear"]
+        terms = [(pair.left.profile, pair.left.points, pair.left.weight) for pair in pairs]
+        return [extended_product(terms)] if curved and all(pair.is_smooth(_HALVES) for pair in curved) else []
+    return [_FusedSum(pairs, tiles) for tiles in ((_HALVES, _SINGLE, _DOUBLE) if is_single else (_DOUBLE,))]
 
 
 def _is_supported(X: Array, is_single: bool) -> bool:

@@ -59,9 +59,11 @@ class TrainingSet:
             bound, exact_gram = _approximated(bound, kernel, sample, targets, spec)
         if is_streamed(sample.X, kernel, spec, targets.width):
             warn_of_time(sample.X, spec, targets.width)
-            features = preconditioner(sample.X, spec, targets.width)
             gram = cast(BoundTerms, bound).streamed(
-                sample.X, lambda scalar: features.approximate(scalar, sample.X, sample.weights)
+                sample.X,
+                lambda scalar: preconditioner(sample.X, spec, targets.width, scalar).approximate(
+                    scalar, sample.X, sample.weights
+                ),
             )
         else:
             gram = bound.gram(sample.X)

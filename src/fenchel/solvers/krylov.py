@@ -17,7 +17,7 @@ from fenchel.operators import fits_in_single, is_thin, kronecker, streamed
 from fenchel.problem import DualProblem, Shared
 from fenchel.problem.batch import Batch
 from fenchel.problem.derived import rotated
-from fenchel.solvers.costs import CALL, FLOPS, Cost, Known
+from fenchel.solvers.costs import CALL, CPU, Cost, Known, Rates
 from fenchel.solvers.linear import LOOSE, Conjugate, Mark
 from fenchel.solvers.loop import Point, ProblemwiseSolver, comparable
 from fenchel.solvers.solver import Callback, Solution, watched
@@ -27,15 +27,15 @@ from fenchel.solvers.state_file import StateFile, chunks_of, key_of
 __all__ = ["Krylov"]
 
 _LOG = logging.getLogger("fenchel")
-_ENTRY = 2e-9  # seconds per kernel entry that is computed in float32; each entry is used twice
-_READ = 1e10  # bytes of a stored matrix that are read per second
-# over the kernel to a gap of 1e-6, n from 4000 to 10 000, 10 inputs: 36 for the square loss, 193 to 284 for Huber's;
-# four times as many without curvature
-_PASSES = 200.0
-# below this lam there are more, as the root of its inverse, since the condition of the systems grows; n = 2500, square
-# loss, smooth targets without noise, lam from 1e-6 to 1e-9: 44, 176, 547 and 3219 passes
-_EASY_LAM = 1e-6
+# over the kernel to a gap of 1e-6 where the condition of the preconditioned systems is 1, for Huber's loss; a fifth for
+# the square loss, four times as many without curvature. They grow as the root of the condition
+_PASSES = 20.0
+# condition with 6 sqrt(n) features where the kernel is not known, and its product with small lam n: n = 2500, smooth
+# targets without noise, square loss, lam from 1e-6 to 1e-9: 44, 176, 547 and 3219 passes
+_CONDITION = 100.0
+_RIDGE = 0.25
 ALONE = 1e-9  # rho for the square loss, where there is nothing to split
+_BETTER = 0.25  # of the last certified gap, from which on float32 tiles still help
 IDLE = 20  # steps after which a certificate is computed whatever the estimate says
 
 
@@ -50,7 +50,8 @@ class Krylov(ProblemwiseSolver[State]):
     max_iter : int, default=20000
         Maximum number of iterations of the splitting.
     n_components : int or None, default=None
-        Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` means :math:`6 \sqrt n`.
+        Number D of features, drawn as by :class:`~fenchel.approximations.Nystrom`; ``None`` means :math:`6 \sqrt n`, or
+        more where these are estimated to save time at the ``lam`` of the fit.
     tiles : {"float64", "float32"}, default="float32"
         Precision of the kernel in the iterations; sums, duals and certificates always use that of the data. In float32
         the matrix is stored if it takes at most half of the free memory. Iterations that end at the round-off of
@@ -124,15 +125,25 @@ class Krylov(ProblemwiseSolver[State]):
         n, p = problem.targets.shape
         return self.estimate(n, p, problem.loss, problem.lam, fits_in_single(n, problem.targets))
 
-    def estimate(self, n: int, p: int, loss: Loss, lam: float, is_stored: bool = False) -> Cost:
-        """Return the same from the sizes alone, before the problem is built."""
-        D = self.n_features(n)
-        entry = 4 / _READ if is_stored else _ENTRY
-        step = n**2 * (entry + 2 * p / FLOPS) + 4 * n * D * p / FLOPS
+    def estimate(
+        self,
+        n: int,
+        p: int,
+        loss: Loss,
+        lam: float,
+        is_stored: bool = False,
+        n_features: int | None = None,
+        condition: float | None = None,
+        rates: Rates = CPU,
+    ) -> Cost:
+        """Return the same from the sizes alone, before the problem is built, or from the condition of its systems."""
+        D = self.n_features(n) if n_features is None else n_features
+        if condition is None:
+            condition = max(_CONDITION, _RIDGE / (lam * n)) if lam > 0 else math.inf
         share = 0.2 if is_square(loss) else 1.0 if loss.curvature > 0 else 4.0
-        setup = n**2 * _ENTRY if is_stored else 0.0
-        passes = share * _PASSES * max(1.0, math.sqrt(_EASY_LAM / lam)) if lam > 0 else math.inf
-        return Cost(setup + 3 * n * D**2 / FLOPS + 300 * CALL, step, passes)
+        first = n**2 * rates.entry if is_stored else 0.0
+        passes = share * _PASSES * math.sqrt(condition)
+        return Cost(first + rates.setup(n, D) + 300 * CALL, rates.step(n, p, D, is_stored), passes)
 
     def _file(self, problem: DualProblem) -> StateFile:
         """Return the checkpoint of a problem, whose key depends on every number of it."""
@@ -219,7 +230,8 @@ class Krylov(ProblemwiseSolver[State]):
             duals, _, guess = min(estimates, key=comparable)
             gap, last = guess.relative_gap, linear.marks[-1]
             linear.gradients.rtol = tightness(_is_alone(problem), gap, tol)
-            enough = 0.9 * tol if is_dear else max(0.9 * tol, 0.1 * last.gap)
+            share = 0.0 if is_dear else 0.1 if linear.gradients.gram is problem.gram else 0.01
+            enough = max(0.9 * tol, share * last.gap)
             if not (gap <= enough or state.age >= min(last.age + IDLE, self.max_iter)):
                 return None
         is_estimate = is_dear and state.age == 0
@@ -230,8 +242,11 @@ class Krylov(ProblemwiseSolver[State]):
         if state.age == 0:
             linear.gradients.begin(linear.gradients.gram, state.prox, product[:, None, :])
             linear.gradients.rtol = tightness(_is_alone(problem), certificate.relative_gap, tol)
-        elif not certificate.relative_gap <= max(tol, 2 * gap):  # float32 tiles are too coarse
-            linear.gradients.begin(problem.gram, duals[:, None, :], product[:, None, :])
+        elif not certificate.relative_gap <= max(tol, 2 * gap):
+            # float32 tiles are too coarse: from this product on they have the digits of corrections, once or twice
+            is_better = certificate.relative_gap <= _BETTER * last.gap
+            gram = linear.gradients.gram if is_better else problem.gram
+            linear.gradients.begin(gram, duals[:, None, :], product[:, None, :])
         linear.marks.append(Mark(state.age, time.perf_counter(), certificate.relative_gap))
         passes = {id(each): each.n_passes for each in (streamed(problem.gram), streamed(linear.gradients.gram)) if each}
         _LOG.info(progress(linear.marks, sum(passes.values()), tol))
