@@ -41,8 +41,8 @@ class Extended:
     >>> import numpy as np
     >>> from fenchel.kernels.extended import Extended
     >>> kernel, points = Extended.of([("gaussian", np.array([[0.0], [1.0]]), 2.0)], np.float64)
-    >>> bool(np.allclose(kernel(points), [[2, 2 / np.e], [2 / np.e, 2]]))
-    True
+    >>> bool(np.allclose(kernel(points), [[2, 2 / np.e], [2 / np.e, 2]])), kernel.diag(points).tolist()
+    (True, [2.0, 2.0])
     """
 
     parts: tuple[tuple[str, float, slice], ...]  # profile, weight and columns
@@ -75,6 +75,10 @@ class Extended:
             total = values if total is None else np.add(total, values, out=total)
         assert total is not None  # there is a part
         return total
+
+    def diag(self, X: np.ndarray) -> np.ndarray:
+        """Return the kernel of each point with itself."""
+        return np.full(len(X), sum(weight for _, weight, _ in self.parts), dtype=X.dtype)
 
 
 def extended_product(terms: list[tuple[str, np.ndarray, float]]) -> Product:
