@@ -27,7 +27,9 @@ def test_the_page_shows_how_well_the_model_predicts(fenchel, csv_file, tmp_path)
     found = fenchel(*words, "--report", tmp_path / "fit.html").json
     page = (tmp_path / "fit.html").read_text(encoding="utf-8")
     for name, part in (("30 training rows", "train"), (f"10 rows of {csv_file.name}", "test")):
-        cells = [f"{found[f'{part}_r2']:.4f}", *(f"{found[f'{part}_{key}']:.4g}" for key in ("rmse", "rmse_of_mean"))]
+        assert found["clipped"]  # the robust error comes first
+        cells = [f"{found[f'{part}_median_error']:.4g}", f"{found[f'{part}_r2']:.4f}"]
+        cells += [f"{found[f'{part}_{key}']:.4g}" for key in ("rmse", "rmse_of_mean")]
         assert f'<td class="text">{name}</td>' + "".join(f"<td>{cell}</td>" for cell in cells) in page
     fenchel("report", tmp_path / "m")  # the model keeps its training scores
     assert f"<td>{found['train_r2']:.4f}</td>" in (tmp_path / "m.html").read_text(encoding="utf-8")

@@ -105,6 +105,39 @@ def test_clipped_samples_come_first_by_their_error(vectors):
     assert sorted(facts.suspects().tolist()) == list(range(60))
 
 
+def test_each_target_has_its_median_and_its_own_unit(rng):
+    """A rent beside a price: both can be seen, and the robust error comes first where rows are clipped."""
+    x = rng.uniform(-2, 2, 60)
+    table = {"x": x, "price": 1e6 * np.sin(x) + 1e4 * rng.normal(size=60), "rent": np.cos(x)}
+    table["price"][[5, 17]] += 9e6
+    table["rent"][3] = np.nan
+    settings = {"lam": 1e-4, "center": "robust", "scale": "robust"}
+    robust, plain = (
+        TableRegressor(fenchel.OperatorKernelRegressor(loss=loss, **settings), ["price", "rent"], center="none").fit(
+            table
+        )
+        for loss in (Huber(0.1), "square")
+    )
+    page = model_page(robust, data=table)
+    errors = np.abs(robust.predict(table) - np.column_stack([table["price"], table["rent"]]))
+    medians = [float(np.nanmedian(column)) for column in errors.T]
+    heads = [re.findall(r"<th[^>]*>([^<]*)</th>", head) for head in re.findall(r"<thead>(.*?)</thead>", page)]
+    assert ["target", "rows", "median error", "R²", "RMSE"] in heads
+    assert all(f"{median:.4g}" in page for median in medians)
+    assert ["target", "rows", "R²", "RMSE", "median error"] in [
+        re.findall(r"<th[^>]*>([^<]*)</th>", head) for head in re.findall(r"<thead>(.*?)</thead>", model_page(plain))
+    ]
+    told = csv_of(page, "errors")
+    assert told[0] == ["target", "sample", "error"]
+    assert max(float(row[2]) for row in told[1:] if row[0] == "rent") == pytest.approx(np.nanmax(errors[:, 1]))
+    assert len([row for row in told if row[0] == "rent"]) == 59
+    assert "absolute error of rent" in page
+    assert "observed nan" not in page
+    pairs = ModelFacts.of(robust).compared(fenchel.datasets.tables.as_table(table))
+    relative = (errors / np.nanstd(np.column_stack([table["price"], table["rent"]]), axis=0))[:3]
+    assert pairs.errors[:3] == pytest.approx(np.sqrt(np.mean(relative**2, axis=1)), rel=1e-9)
+
+
 def test_a_page_for_every_estimator(vectors, curves, rng):
     X, Y = vectors
     labels = (Y > 0).astype(float)

@@ -35,8 +35,12 @@ class Scores:
         Root mean squared error of predicting the mean of the training targets for every row.
     rmse_of_linear : float or None
         Root mean squared error of a linear model fitted to the training rows, if there is one.
-    output_r2, output_rmse : tuple of float or None
-        R2 and root mean squared error of each output, in its own units. ``None`` for curves.
+    output_r2, output_rmse, output_median : tuple of float or None
+        R2, root mean squared error and median absolute error of each output, in its own units; wrong values hardly move
+        the last. ``None`` for curves.
+    median : float or None
+        Median absolute error of one output, or of all points of curves; ``None`` for several outputs, which may have
+        different units.
     """
 
     n_rows: int
@@ -46,6 +50,8 @@ class Scores:
     rmse_of_linear: float | None = None
     output_r2: tuple[float, ...] | None = None
     output_rmse: tuple[float, ...] | None = None
+    output_median: tuple[float, ...] | None = None
+    median: float | None = None
 
     @classmethod
     def of(
@@ -79,6 +85,7 @@ class Scores:
         spread = _sums_of_squares(observed - mean_of_columns(observed))
         seen = np.maximum(np.sum(~np.isnan(observed), axis=0), 1)
         output_rmse = None if grid is not None else tuple(np.sqrt(errors / seen).tolist())
+        medians = [_median(column) for column in (observed - predicted).T]
         if grid is not None:  # a single functional output: integrate over the points
             weights = trapezoid_weights(grid)
             errors, spread = np.atleast_1d(weights @ errors), np.atleast_1d(weights @ spread)
@@ -91,11 +98,19 @@ class Scores:
             None if linear is None else _root_mean_square(observed - linear),
             None if grid is not None else tuple(r2.tolist()),
             output_rmse,
+            None if grid is not None else tuple(medians),
+            medians[0] if len(medians) == 1 else None if grid is None else _median(observed - predicted),
         )
 
 
 def _sums_of_squares(residuals: np.ndarray) -> np.ndarray:
     return np.asarray(np.nansum(residuals**2, axis=0))
+
+
+def _median(residuals: np.ndarray) -> float:
+    """Return the median absolute residual, 0 if there are none."""
+    seen = np.abs(residuals[~np.isnan(residuals)])
+    return float(np.median(seen)) if len(seen) else 0.0
 
 
 def mean_of_columns(values: np.ndarray) -> np.ndarray:

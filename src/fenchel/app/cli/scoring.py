@@ -47,8 +47,7 @@ def scores_by_target(
         observed, predictions = _predictions(model, table)
         for suffix, predicted in predictions.items():
             scores = Scores.of(observed, predicted, model.target_mean_)
-            medians = _medians(np.abs(observed - predicted))
-            rows = zip(found, scores.output_rmse or (), scores.output_r2 or (), medians, strict=True)
+            rows = zip(found, scores.output_rmse or (), scores.output_r2 or (), scores.output_median or (), strict=True)
             for name, rmse, r2, median in rows:
                 found[name] |= {
                     f"{part}_rmse{suffix}": rmse,
@@ -56,11 +55,6 @@ def scores_by_target(
                     f"{part}_median_error{suffix}": median,
                 }
     return found
-
-
-def _medians(errors: np.ndarray) -> list[float]:
-    """Return the median of each column, 0 of one without numbers."""
-    return [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in errors.T]
 
 
 def show_targets(by_target: dict[str, dict[str, float | None]], part: str) -> None:

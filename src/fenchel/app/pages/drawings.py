@@ -9,6 +9,7 @@ import numpy as np
 from fenchel.app.pages.charts import Axis, Chart
 from fenchel.app.pages.model import Pairs
 from fenchel.data.files import csv_line
+from fenchel.metrics.scores import mean_of_columns
 
 __all__ = [
     "CURVE_KEYS",
@@ -56,43 +57,61 @@ def predictions(pairs: Pairs | None) -> str:
 
 
 def _error_figure(pairs: Pairs) -> str:
-    """Return a chart of the sorted errors of the samples."""
-    errors = np.sort(pairs.errors)[::-1]
-    names = pairs.rows[np.argsort(-pairs.errors, kind="stable")]
-    drawn = thinned(len(errors), DOTS)
-    chart = Chart(Axis.of(drawn + 1, "samples, the worst first"), Axis.of([0.0, *errors], "root mean squared error"))
+    """Return charts of the sorted errors of the samples: one chart for each of several targets, in its own unit."""
+    if not pairs.has_units:
+        drawn, caption, table = _errors(pairs.rows, pairs.errors, pairs.error_name)
+        return figure(drawn, f"Errors of {pairs.text}: {caption}.", "errors", table)
+    panels, captions, rows = [], [], [["target", "sample", "error"]]
+    for name, column in list(zip(pairs.names, (pairs.observed - pairs.predicted).T, strict=True))[:WORST]:
+        known = ~np.isnan(column)
+        if known.any():
+            drawn, caption, table = _errors(pairs.rows[known], np.abs(column[known]), f"absolute error of {name}")
+            panels.append((name, name, drawn))
+            captions.append(f"{name}: {caption}")
+            rows += [[name, *row] for row in table[1:]]
+    text = f"Errors of {pairs.text}, of each target in its own unit. {'; '.join(captions)}."
+    return viewer("errors", "target", "", panels, text, "errors", rows)
+
+
+def _errors(rows: np.ndarray, errors: np.ndarray, label: str) -> tuple[str, str, list[list[str]]]:
+    """Return a chart of the errors of samples, a sentence about them, and their table."""
+    order = np.argsort(-errors, kind="stable")
+    names, errors, drawn = rows[order], errors[order], thinned(len(errors), DOTS)
+    chart = Chart(Axis.of(drawn + 1, "samples, the worst first"), Axis.of([0.0, *errors], label))
     chart.dots(drawn + 1, errors[drawn], [f"sample {names[k]}: {errors[k]:.4g}" for k in drawn])
     table = [["sample", "error"], *([str(r), repr(float(e))] for r, e in zip(names, errors, strict=True))]
-    caption = f"Errors of {pairs.text}: median {np.median(errors):.3g}, largest {errors[0]:.3g}."
-    return figure(chart.svg("Errors"), caption, "errors", table)
+    return chart.svg("Errors"), f"median {np.median(errors):.3g}, largest {errors[0]:.3g}", table
 
 
 def _scatter(pairs: Pairs, k: int) -> str:
-    observed, predicted = pairs.observed[:, k], pairs.predicted[:, k]
+    known = np.flatnonzero(~np.isnan(pairs.observed[:, k]))
+    rows, observed, predicted = pairs.rows[known], pairs.observed[known, k], pairs.predicted[known, k]
     drawn = thinned(len(observed), DOTS)
     both = [*observed, *predicted]
     x, y = Axis.of(both, f"observed {pairs.names[k]}"), Axis.of(both, "predicted")
     chart = Chart(x, y)
     chart.line([x.low, x.high], [y.low, y.high], "diagonal")
-    tips = [f"sample {pairs.rows[i]}: observed {observed[i]:.4g}, predicted {predicted[i]:.4g}" for i in drawn]
+    tips = [f"sample {rows[i]}: observed {observed[i]:.4g}, predicted {predicted[i]:.4g}" for i in drawn]
     chart.dots(observed[drawn], predicted[drawn], tips)
     return chart.svg(f"Predicted against observed {pairs.names[k]}")
 
 
 def sample_chart(pairs: Pairs, k: int) -> str:
     """Return a chart of the observed and predicted outputs of a sample, over the grid or side by side."""
-    observed, predicted = pairs.observed[k], pairs.predicted[k]
-    y = Axis.of([*observed, *predicted], "value")
+    observed, predicted, units = pairs.observed[k], pairs.predicted[k], pairs.units
+    centers = mean_of_columns(pairs.observed) if pairs.has_units else 0.0
+    seen, guessed = ((values - centers) / units for values in (observed, predicted))
+    y = Axis.of([*seen, *guessed], "value, in deviations from the mean" if pairs.has_units else "value")
     if pairs.grid is None:  # separate outputs are not joined by a line
         places, names = np.arange(1, len(observed) + 1), pairs.names
         chart = Chart(Axis.of_names(names, "output"), y)
-        chart.strokes(places, predicted)
+        chart.strokes(places, guessed)
     else:
         places, names = pairs.grid, [f"t = {t:.4g}" for t in pairs.grid]
         chart = Chart(Axis.of(places, "t"), y)
-        chart.line(places, observed)
-        chart.line(places, predicted, "dash")
-    chart.dots(places, observed, [
+        chart.line(places, seen)
+        chart.line(places, guessed, "dash")
+    chart.dots(places, seen, [
         f"{name}: observed {value:.4g}, predicted {guess:.4g}"
         for name, value, guess in zip(names, observed, predicted, strict=True)
     ])  # fmt: skip

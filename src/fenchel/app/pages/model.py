@@ -37,10 +37,28 @@ class Pairs:
     linear: np.ndarray | None = None  # predictions of a linear model
 
     @property
+    def has_units(self) -> bool:
+        """Whether there are several outputs, each with a unit of its own."""
+        return self.grid is None and self.observed.shape[1] > 1
+
+    @property
+    def units(self) -> np.ndarray:
+        """Deviations of several outputs, (p,), by which none vanishes beside another; 1 for one output and curves."""
+        if not self.has_units:
+            return np.ones(self.observed.shape[1])
+        sizes = np.sqrt(mean_of_columns((self.observed - mean_of_columns(self.observed)) ** 2))
+        return np.where(sizes > 0, sizes, 1.0)
+
+    @property
+    def error_name(self) -> str:
+        """What ``errors`` are."""
+        return "root mean squared error" + (", in deviations of each target" if self.has_units else "")
+
+    @property
     def errors(self) -> np.ndarray:
-        """Root mean squared error of each sample over the observed values."""
+        """Root mean squared error of each sample over the observed values, in units of the outputs."""
         seen = ~np.isnan(self.observed)
-        squares = np.where(seen, self.observed - self.predicted, 0.0) ** 2
+        squares = np.where(seen, (self.observed - self.predicted) / self.units, 0.0) ** 2
         return np.sqrt(squares.sum(axis=1) / np.maximum(seen.sum(axis=1), 1))
 
     def scores(self, mean: np.ndarray) -> Scores:
@@ -95,6 +113,11 @@ class ModelFacts:
     def is_search(self) -> bool:
         """Whether loss and lam were chosen by a search."""
         return _is_search(self.estimator)
+
+    @property
+    def has_outliers(self) -> bool:
+        """Whether the loss clips some samples."""
+        return self.scores is not None and bool(np.any(self.scores >= CLIPPED))
 
     def kinds(self) -> dict[str, int]:
         """Return the number of samples whose dual variable is zero, inside its bound, or on its bound."""

@@ -137,34 +137,58 @@ def _fit_quality(facts: ModelFacts, pairs: Pairs | None) -> str:
     quality = facts.fit_quality(pairs)
     if not quality:
         return ""
-    has_linear = any(s.rmse_of_linear is not None for _, s in quality)
-    rows = [
-        [name, f"{s.r2:.4f}", f"{s.rmse:.4g}", f"{s.rmse_of_mean:.4g}"]
-        + ([] if not has_linear else ["" if s.rmse_of_linear is None else f"{s.rmse_of_linear:.4g}"])
-        for name, s in quality
-    ]
-    heads = ["rows", "R²", "RMSE", "RMSE of the mean", *(["RMSE of a linear model"] if has_linear else [])]
+    columns = _columns(
+        facts.has_outliers,
+        {
+            "median error": [s.median for _, s in quality],
+            "R²": [s.r2 for _, s in quality],
+            "RMSE": [s.rmse for _, s in quality],
+            "RMSE of the mean": [s.rmse_of_mean for _, s in quality],
+            "RMSE of a linear model": [s.rmse_of_linear for _, s in quality],
+        },
+    )
+    heads = ["rows", *columns]
+    rows = [[name, *cells] for (name, _), *cells in zip(quality, *columns.values(), strict=True)]
     text = (
         "The certificate says that the model is the optimum of its objective, these numbers how well it predicts. "
         "RMSE is the root mean squared error, the mean is that of the training targets, and a linear model is a ridge "
         "regression with its penalty chosen by leave-one-out."
     )
+    if facts.has_outliers:
+        text += (
+            " Some rows are clipped as outliers: they dominate R² and RMSE, and hardly move the median absolute error."
+        )
     names = facts.table.target_names_ if facts.table is not None else [] if pairs is None else pairs.names
-    return f"{pages.table(heads, rows, n_texts=1)}<p>{text}</p>{_fit_by_target(quality, names)}"
+    return f"{pages.table(heads, rows, n_texts=1)}<p>{text}</p>{_fit_by_target(quality, names, facts.has_outliers)}"
 
 
-def _fit_by_target(quality: Sequence[tuple[str, Scores]], names: Sequence[str]) -> str:
+def _columns(are_medians_first: bool, found: Mapping[str, Sequence[float | None]]) -> dict[str, list[str]]:
+    """Return the columns of scores that are known as text, the median errors first or last."""
+    order = sorted(found, key=lambda name: (name == "median error") is not are_medians_first)
+    digits = {"R²": ".4f"}
+    return {
+        name: ["" if value is None else format(value, digits.get(name, ".4g")) for value in found[name]]
+        for name in order
+        if any(value is not None for value in found[name])
+    }
+
+
+def _fit_by_target(quality: Sequence[tuple[str, Scores]], names: Sequence[str], are_medians_first: bool) -> str:
     """Return the scores of each of several targets."""
     if len(names) < 2 or any(s.output_rmse is None for _, s in quality):
         return ""
-    rows = [
-        [target, part, f"{s.output_r2[k]:.4f}", f"{s.output_rmse[k]:.4g}"]
-        for k, target in enumerate(names)
-        for part, s in quality
-        if s.output_r2 is not None and s.output_rmse is not None
-    ]
+    places = [(k, part, s) for k in range(len(names)) for part, s in quality]
+    columns = _columns(
+        are_medians_first,
+        {
+            "median error": [s.output_median[k] for k, _, s in places if s.output_median is not None],
+            "R²": [s.output_r2[k] for k, _, s in places if s.output_r2 is not None],
+            "RMSE": [s.output_rmse[k] for k, _, s in places if s.output_rmse is not None],
+        },
+    )
+    rows = [[names[k], part, *cells] for (k, part, _), *cells in zip(places, *columns.values(), strict=True)]
     text = "Each target in its own units. The RMSE above is over all targets: those with large numbers dominate it."
-    return f"{pages.table(['target', 'rows', 'R²', 'RMSE'], rows)}<p>{text}</p>"
+    return f"{pages.table(['target', 'rows', *columns], rows)}<p>{text}</p>"
 
 
 def _certificate(facts: ModelFacts) -> str:
@@ -287,7 +311,8 @@ def _worst_table(facts: ModelFacts, worst: np.ndarray, drawable: dict[int, int])
         error = "" if errors is None or row not in errors else f"{errors[row]:.4g}"
         show = f' data-show="worst {row}" tabindex="0"' if int(i) in drawable else ""
         body += f"<tr{show}><td>{row}</td><td>{score:.4f}</td><td>{error}</td></tr>"
-    head = "<tr><th>sample</th><th>outlier score</th><th>root mean squared error</th></tr>"
+    what = "root mean squared error" if facts.training is None else facts.training.error_name
+    head = f"<tr><th>sample</th><th>outlier score</th><th>{what}</th></tr>"
     return f'<div class="scroll"><table class="worst"><thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
 
