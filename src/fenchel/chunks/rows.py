@@ -186,21 +186,21 @@ class _Total(_Lazy):
         self.rows = rows
         self.meta = rows.meta
         self.addition = addition
-        self._value: np.ndarray | None = None
+        self.known: np.ndarray | None = None
         rows.workers.pending[id(self)] = self
 
     @property
     def value(self) -> np.ndarray:
         """The sum."""
-        if self._value is None:
+        if self.known is None:
             workers, pending = self.rows.workers, list(self.rows.workers.pending.values())
             workers.pending.clear()
             parts = workers.evaluated([total.rows for total in pending])
             sums = workers.added(parts, [total.addition for total in pending]).result()
             for total, part in zip(pending, sums, strict=True):
-                total._value = np.asarray(part)
-        assert self._value is not None  # it was pending
-        return self._value
+                total.known = np.asarray(part)
+        assert self.known is not None  # it was pending
+        return self.known
 
     @property
     def shape(self) -> tuple[int, ...]:

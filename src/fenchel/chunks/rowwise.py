@@ -1,5 +1,7 @@
 """Losses of rows on the workers of a Dask cluster."""
 
+from operator import methodcaller
+
 import numpy as np
 
 from fenchel._array import Array
@@ -70,4 +72,4 @@ class Rowwise(Loss):
 
 
 def _of_chunk(rows: np.ndarray, targets: np.ndarray, loss: Loss, method: str, *step: Step) -> Array:
-    return getattr(loss.bind(targets), method)(rows, *step)
+    return methodcaller(method, rows, *step)(loss.bind(targets))

@@ -31,9 +31,6 @@ class Client(Protocol):
     def compute(self, delayed: list[object]) -> list[Future]:
         """Submit delayed computations."""
 
-    def gather(self, futures: list[Future]) -> list[Array]:
-        """Wait for results and return them."""
-
     def scatter(self, data: object, *, direct: bool, hash: bool) -> Future:
         """Send data to a worker."""
 

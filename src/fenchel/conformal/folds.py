@@ -102,7 +102,7 @@ class Trainer:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
             with suppress(IncompatibleError):  # curves with gaps have no closed form
                 return left_out_models(model, inputs, outputs, only_closed=True).residuals
-        return replace(self, estimator=clone(best)).fit_folds(train, self.folds(train, cv, random_state)).residuals
+        return replace(self, estimator=best).fit_folds(train, self.folds(train, cv, random_state)).residuals
 
     def fit_folds(self, train: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]]) -> FoldModels:
         """Return the models of the folds, which are places in the training part."""

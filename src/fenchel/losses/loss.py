@@ -5,7 +5,6 @@ from copy import copy
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from sklearn.base import clone
 
 from fenchel._array import Array, Index, namespace
 from fenchel._component import Component
@@ -103,7 +102,7 @@ class Loss(Component, ABC):
 
 def bound_to(loss: L, targets: Array | None, point_scale: Array | None) -> L:
     """Return a copy of the loss with its row-wise targets and the scale of its points."""
-    bound: L = clone(loss)
+    bound = copy(loss)
     bound.__dict__.update(_targets=targets, _scale=point_scale)
     return bound
 

@@ -231,13 +231,14 @@ class Functions(Task):
 
 def _on_inputs(kernel: ScalarKernel, sample: Sample) -> ScalarKernel:
     """Return a kernel on the columns of the inputs by position, and on the grid of inputs that are curves."""
-    kernel, grid = clone(kernel.validate()), sample.inputs.grid
+    kernel, grid = kernel.validate(), sample.inputs.grid
     if sample.inputs.names is not None:
         kernel = kernel.named(sample.inputs.names)
-    if grid is not None:  # kernels of curves without a grid get that of the inputs
-        open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
-        kernel.set_params(**dict.fromkeys(open_ones, grid))
-    return kernel
+    if grid is None:
+        return kernel
+    # kernels of curves without a grid get that of the inputs
+    open_ones = [name for name, value in kernel.get_params().items() if value is None and name.endswith("grid")]
+    return clone(kernel).set_params(**dict.fromkeys(open_ones, grid)) if open_ones else kernel
 
 
 def _check_operator_fits(curves: Curves) -> None:

@@ -1,11 +1,11 @@
 """Choice of the decoder by the task loss of held-out samples."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from fenchel._array import Array, Outputs, as_index, namespace
 from fenchel._statistics import ROUND_OFF, ranked
@@ -45,7 +45,7 @@ class DecoderChoice:
         everyone = np.arange(len(outputs))
         options = [option for decoder in decoders for option in decoder.options()]
         known = [_rows(outputs, np.setdiff1d(everyone, fold)) for fold in folds]
-        fitted = [[clone(option).fit(part, space) for part in known] for option in options]
+        fitted = [[copy(option).fit(part, space) for part in known] for option in options]
         return cls(options, fitted, outputs, folds, counts, coordinates, task_loss)
 
     def __call__(self, predictions: np.ndarray) -> np.ndarray:

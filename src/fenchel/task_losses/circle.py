@@ -9,9 +9,8 @@ from fenchel._array import Outputs
 from fenchel._check import Interval, Options
 from fenchel.decoders import CircleMinimum, Decoder
 from fenchel.decoders.circle import wrap
-from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.embedding import Embedding
-from fenchel.task_losses.heat import TIMES, circle_heat
+from fenchel.kernels import ScalarKernel
+from fenchel.task_losses.heat import Diffusion, circle_heat
 from fenchel.task_losses.task_loss import TaskLoss, numbers
 
 __all__ = ["CircleDiffusion", "CircleGeodesic", "CircleLoss"]
@@ -111,7 +110,7 @@ class CircleGeodesic(CircleLoss):
         return CircleDiffusion().output_kernel()
 
 
-class CircleDiffusion(CircleLoss):
+class CircleDiffusion(Diffusion, CircleLoss):
     r"""Diffusion distance of the heat kernel between angles, :math:`\Delta(y, z) = 1 - k_t(y, z) / k_t(y, y)`.
 
     It grows like :math:`d^2 / 4t` for short arcs d and is nearly 1 beyond a few :math:`\sqrt{2t}`: an outlier costs the
@@ -137,11 +136,6 @@ class CircleDiffusion(CircleLoss):
     array([0.0952, 0.1817])
     """
 
-    _limits: ClassVar[dict[str, Interval | Options]] = {"time": TIMES}
-
-    def __init__(self, time: float = 0.1) -> None:
-        self.time = time
-
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the losses at the arc lengths."""
         return 1 - circle_heat(wrap(y - z), self.time)
@@ -163,14 +157,6 @@ class CircleDiffusion(CircleLoss):
     def cuts(self, z: np.ndarray) -> np.ndarray:
         """Return a grid fine enough for a narrow kernel, so that few arcs must be cut again."""
         return np.arange(-np.pi, np.pi, np.sqrt(self.time) / 2)
-
-    def output_kernel(self) -> ScalarKernel:
-        """Return the heat kernel."""
-        return as_scalar_kernel(self._kernel)
-
-    def embedding(self, Z: Outputs) -> Embedding:
-        """Return sizes for all points: the loss is one minus the normalised heat kernel."""
-        return Embedding.of_similarity(1.0)
 
     def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return 1 - self.matrix(np.ravel(Y), np.ravel(Z))

@@ -1,20 +1,45 @@
 """Heat kernels of the circle and of spheres, divided by their value at distance zero."""
 
 import math
+from abc import ABC
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import gammaln
 
-from fenchel._check import Interval
+from fenchel._array import Outputs
+from fenchel._check import Interval, Options
+from fenchel.kernels import ScalarKernel, as_scalar_kernel
+from fenchel.task_losses.embedding import Embedding
+from fenchel.task_losses.task_loss import TaskLoss
 
-__all__ = ["TIMES", "circle_heat", "sphere_heat"]
-
-TIMES = Interval(1e-4, math.inf, "left")  # diffusion times; at the smallest the kernel is 0.8 degrees wide
+__all__ = ["Diffusion", "circle_heat", "sphere_heat"]
 
 _SMALL = 40.0  # terms below exp(-40) of the largest are dropped
 _NODES = 300  # nodes of the table per width of the kernel; the error is below 1e-12
+
+
+class Diffusion(TaskLoss, ABC):
+    """A loss that is one minus a heat kernel, divided by its value at distance zero."""
+
+    # at the shortest time the kernel is 0.8 degrees wide
+    _limits: ClassVar[dict[str, Interval | Options]] = {"time": Interval(1e-4, math.inf, "left")}
+
+    def __init__(self, time: float = 0.1) -> None:
+        self.time = time
+
+    def output_kernel(self) -> ScalarKernel:
+        """Return the heat kernel."""
+        return as_scalar_kernel(self._kernel)
+
+    def embedding(self, Z: Outputs) -> Embedding:
+        """Return sizes for all points: the loss is one minus the normalised heat kernel."""
+        return Embedding.of_similarity(1.0)
+
+    def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return 1 - self.matrix(Y, Z)
 
 
 def circle_heat(theta: np.ndarray, time: float, order: int = 0) -> np.ndarray:

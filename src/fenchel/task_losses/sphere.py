@@ -1,15 +1,11 @@
 """Losses of directions, unit vectors with three or more coordinates."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 
 from fenchel._array import Outputs
-from fenchel._check import Interval, Options
-from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.embedding import Embedding
-from fenchel.task_losses.heat import TIMES, sphere_heat
+from fenchel.task_losses.heat import Diffusion, sphere_heat
 from fenchel.task_losses.manifold import NEAR, Manifold, ManifoldLoss, PowerLoss
 from fenchel.task_losses.task_loss import numbers
 
@@ -108,7 +104,7 @@ class SphereGeodesic(PowerLoss):
         self.power = power
 
 
-class SphereDiffusion(ManifoldLoss):
+class SphereDiffusion(Diffusion, ManifoldLoss):
     r"""Diffusion distance of the heat kernel between unit vectors, :math:`1 - k_t(y, z) / k_t(y, y)`.
 
     It grows like :math:`\theta^2 / 4t` for small angles and is nearly 1 beyond a few :math:`\sqrt{2t}`: an outlier
@@ -141,10 +137,6 @@ class SphereDiffusion(ManifoldLoss):
     """
 
     manifold = Sphere()
-    _limits: ClassVar[dict[str, Interval | Options]] = {"time": TIMES}
-
-    def __init__(self, time: float = 0.1) -> None:
-        self.time = time
 
     def value(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the losses at the angles."""
@@ -153,14 +145,3 @@ class SphereDiffusion(ManifoldLoss):
     def slope(self, distances: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return their derivatives."""
         return np.asarray(-sphere_heat(Z.shape[-1], float(self.time))(distances, 1))
-
-    def output_kernel(self) -> ScalarKernel:
-        """Return the heat kernel."""
-        return as_scalar_kernel(self._kernel)
-
-    def embedding(self, Z: Outputs) -> Embedding:
-        """Return sizes for all points: the loss is one minus the normalised heat kernel."""
-        return Embedding.of_similarity(1.0)
-
-    def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return 1 - self.matrix(Y, Z)

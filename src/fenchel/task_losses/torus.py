@@ -1,19 +1,15 @@
 """Loss of several angles at once, a point of a torus."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 
 from fenchel._array import Outputs
-from fenchel._check import Interval, Options
 from fenchel.decoders import Decoder, RiemannianDescent
 from fenchel.decoders.circle import wrap
-from fenchel.kernels import ScalarKernel, as_scalar_kernel
-from fenchel.task_losses.embedding import Embedding
-from fenchel.task_losses.heat import TIMES, circle_heat
+from fenchel.task_losses.heat import Diffusion, circle_heat
 from fenchel.task_losses.manifold import NEAR, Manifold
-from fenchel.task_losses.task_loss import TaskLoss, columns, numbers
+from fenchel.task_losses.task_loss import columns, numbers
 
 __all__ = ["Torus", "TorusDiffusion"]
 
@@ -53,7 +49,7 @@ class Torus(Manifold):
         return wrap(np.angle(weights @ np.exp(1j * Z)))
 
 
-class TorusDiffusion(TaskLoss):
+class TorusDiffusion(Diffusion):
     r"""Diffusion distance of the heat kernel between points of a torus, angles (n, d) in radians modulo 2 pi.
 
     .. math:: \Delta(y, z) = 1 - \prod_j \frac{k_t(y_j, z_j)}{k_t(y_j, y_j)},
@@ -78,10 +74,6 @@ class TorusDiffusion(TaskLoss):
     """
 
     manifold = Torus()
-    _limits: ClassVar[dict[str, Interval | Options]] = {"time": TIMES}
-
-    def __init__(self, time: float = 0.1) -> None:
-        self.time = time
 
     def check(self, Z: Outputs) -> Outputs:
         """Return angles wrapped to [-pi, pi), one row each."""
@@ -110,17 +102,6 @@ class TorusDiffusion(TaskLoss):
     def decoder(self) -> Decoder:
         """Return a descent on the torus from several starts."""
         return RiemannianDescent()
-
-    def output_kernel(self) -> ScalarKernel:
-        """Return the heat kernel."""
-        return as_scalar_kernel(self._kernel)
-
-    def embedding(self, Z: Outputs) -> Embedding:
-        """Return sizes for all points: the loss is one minus the normalised heat kernel."""
-        return Embedding.of_similarity(1.0)
-
-    def _kernel(self, Y: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return 1 - self.matrix(Y, Z)
 
     def _arcs(self, Y: Outputs, Z: Outputs) -> np.ndarray:
         Y, Z = (columns(np.asarray(part, dtype=np.float64)) for part in (Y, Z))
