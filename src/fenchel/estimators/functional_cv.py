@@ -23,6 +23,7 @@ from fenchel.model.machine import task_of
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import CurveRepresentation, Spline
+from fenchel.resample.folds import blocks_of
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.result import SearchResult
 from fenchel.search.search import Search, grid_share, squared_distance
@@ -180,6 +181,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         grid: ArrayLike | None = None,
         sample_weight: Array | None = None,
         groups: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
@@ -190,13 +192,16 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         groups : array of shape (n,) or None, default=None
             Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
             splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
+        order : array of shape (n,) or None, default=None
+            When samples were taken, as times or numbers, instead of ``groups``: blocks of samples that follow one
+            another are then held out together, 10 to 100 of them.
 
         Returns
         -------
         self : FunctionalRegressorCV
             The fitted model.
         """
-        return self._choose(X, y, sample_weight, groups, grid=grid)
+        return self._choose(X, y, sample_weight, blocks_of(order, groups), grid=grid)
 
     def _narrowed(
         self, choice: KernelChoice, search: Search, machine: FunctionalRegressor, spec: Spec, **form: Any

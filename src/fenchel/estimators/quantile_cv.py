@@ -27,6 +27,7 @@ from fenchel.model.levels import LevelCodec
 from fenchel.model.machine import Fitted, spec_of, task_of
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
+from fenchel.resample.folds import blocks_of
 from fenchel.search.choice import distinct, is_auto, trial_table
 from fenchel.search.path import path
 from fenchel.search.race import race_share, search_kernel
@@ -173,7 +174,14 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
 
     @tracked
     @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
         """Choose lam and the kernel, then fit on the whole sample.
 
         Parameters
@@ -185,6 +193,9 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time. The
             regressions of a pilot choose their lam by leaving out single samples; pass ``pilot=False`` if there are
             many replicates.
+        order : array of shape (n,) or None, default=None
+            When samples were taken, as times or numbers, instead of ``groups``: blocks of samples that follow one
+            another are then held out together, 10 to 100 of them.
 
         Returns
         -------
@@ -196,7 +207,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         for k, (kernel, level_kernel) in enumerate(kernels):
             machine, trials = self._machine(kernel, level_kernel), None
             whole = task_of(machine).sample(self, X, y, sample_weight).double()
-            search, sample = self._search(machine, groups).on_part(whole)
+            search, sample = self._search(machine, blocks_of(order, groups)).on_part(whole)
             if is_auto(kernel):
                 with part(race_share(sample.n_samples) / (len(kernels) - k)):
                     kernel, trials = _found_kernel(search, sample)

@@ -16,6 +16,7 @@ from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
 from fenchel.representations import Representation
+from fenchel.resample.folds import blocks_of
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.coupling import coupled
 from fenchel.search.leaves import with_leaves
@@ -182,7 +183,14 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         self.leaves = leaves
 
     @tracked
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
         Parameters
@@ -192,13 +200,16 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         groups : array of shape (n,) or None, default=None
             Groups of samples that are held out together, such as replicates. They are passed to ``cv`` if it is a
             splitter; a number of folds means ``GroupKFold``. The kernel search leaves out one group at a time.
+        order : array of shape (n,) or None, default=None
+            When samples were taken, as times or numbers, instead of ``groups``: blocks of samples that follow one
+            another are then held out together, 10 to 100 of them.
 
         Returns
         -------
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        return self._choose(X, y, sample_weight, groups)
+        return self._choose(X, y, sample_weight, blocks_of(order, groups))
 
     def _extended(self, choice: KernelChoice, search: Search) -> KernelChoice:
         """Return the choice with an operator that couples outputs with missing values, or with a kernel of trees."""

@@ -31,6 +31,7 @@ from fenchel.metrics.labels import LABEL_LOSSES
 from fenchel.model.machine import Fitted, task_of
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
+from fenchel.resample.folds import blocks_of
 from fenchel.search.choice import is_auto
 from fenchel.search.decoders import DecoderChoice
 from fenchel.search.ranking import RANK_SCORES, Ranking, rank_errors
@@ -179,6 +180,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         sample_weight: Array | None = None,
         groups: ArrayLike | None = None,
         candidates: Outputs = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Choose loss and lam, then fit on the whole sample.
 
@@ -192,6 +194,9 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
         candidates : array, list of arrays or None, default=None
             What the outputs are ranked among, as for ``predict``: one set for all samples, or a list with one set for
             each, which must contain its output. ``scoring`` is then a score of ranks, ``"rank"`` by default.
+        order : array of shape (n,) or None, default=None
+            When samples were taken, as times or numbers, instead of ``groups``: blocks of samples that follow one
+            another are then held out together, 10 to 100 of them.
 
         Returns
         -------
@@ -202,7 +207,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
         self._check_scoring(candidates is not None)
         own_decoder(self._machine())  # raises if it is invalid
-        found = self._prepared(X, y, sample_weight, groups)
+        found = self._prepared(X, y, sample_weight, blocks_of(order, groups))
         ranking = self._ranking(found.training_set, candidates)
         best = min(self._trials(found, ranking), key=lambda trial: trial.result.least)
         return self._fit_best(best.machine, best.training_set, best.result, found.choice, found.whole)

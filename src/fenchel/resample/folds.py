@@ -16,6 +16,10 @@ from fenchel.data.content import contents, ranks_of_groups
 
 __all__: list[str] = []
 
+_BLOCK = 20  # samples of a block of time, of which the two at its ends have neighbours in others
+_FEWEST_BLOCKS = 10  # two for each of the folds of a search by default
+_MOST_BLOCKS = 100  # each group is left out once when kernels are compared
+
 
 def label_codes(labels: ArrayLike | None, n: int, name: str) -> np.ndarray | None:
     """Return the labels as numbers from 0, in the order of their ``repr``; ``None`` if no labels are given."""
@@ -31,6 +35,23 @@ def label_codes(labels: ArrayLike | None, n: int, name: str) -> np.ndarray | Non
     if len(codes) < 2:
         raise ValueError(f"{name} must have at least 2 different labels. All samples have the same one.")
     return np.array([codes[label] for label in values.tolist()])
+
+
+def blocks_of(order: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
+    """Return the groups that are held out together: as given, or blocks of samples that follow one another.
+
+    Samples next to each other in time are alike: were one held out alone, its neighbours would give it away. Samples of
+    one time are in one block.
+    """
+    if order is None:
+        return groups
+    if groups is not None:
+        raise ValueError("Pass either groups or order, not both: blocks of time are the groups.")
+    times = np.asarray(order)
+    if times.ndim != 1 or (times.dtype.kind in "fmM" and np.any(times != times)):
+        raise ValueError(f"order must have one time or number for each sample, none missing. Got {times.shape}.")
+    places = np.searchsorted(np.sort(times), times)
+    return places * min(max(_FEWEST_BLOCKS, len(times) // _BLOCK), _MOST_BLOCKS) // len(times)
 
 
 def ranks_of(estimator: BaseEstimator, X: Inputs, y: Outputs) -> np.ndarray:
