@@ -197,11 +197,14 @@ def test_the_page_on_structured_outputs_runs():
 
 
 def test_the_page_on_the_loss_trick_runs():
-    names = names_after("loss_trick.rst", blocks_of("loss_trick.rst", 6))
+    blocks = blocks_of("loss_trick.rst", 7)
+    names = names_after("loss_trick.rst", blocks[:5])
     assert names["found"].shape == (50,) and names["alpha"].shape == (50, 200)
     model, wrong = names["model"], names["wrong"]
     assert model.duality_gap_ <= 1e-6
     assert model.outlier_score_[wrong].mean() > model.outlier_score_.mean()
+    assert names_after("loss_trick.rst", blocks[5:6], names)["model"].coupling_ in (0.0, 0.25, 0.5, 1.0)
+    names_after("loss_trick.rst", blocks[6:], names)
 
 
 def test_the_page_on_manifolds_runs():

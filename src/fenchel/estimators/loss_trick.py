@@ -1,7 +1,7 @@
 """The loss trick: consistent structured prediction for any task loss."""
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ from fenchel.resample.ridge import double_expansion
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.decoders import DecoderChoice
 from fenchel.search.race import race_share, search_kernel
+from fenchel.search.result import SearchResult
 from fenchel.search.search import Search, grid_share
 from fenchel.solvers import Solver
 from fenchel.task_losses import TaskLoss, TaskSpace
@@ -39,7 +40,11 @@ from fenchel.task_losses.parameters import as_task_loss
 __all__ = ["LossTrickPredictor"]
 
 _LAM = 1e-3  # default for a given kernel
+_COUPLINGS = (0.0, 0.25, 0.5, 1.0)  # 1 is the covariance of the outputs
 _PROFILE = 100  # number of training outputs whose costs are predicted in the kernel search
+
+
+_Trial = tuple[SearchResult, "LossTrickPredictor", TrainingSet]
 
 
 class LossTrickPredictor(SearchMachine):
@@ -67,7 +72,8 @@ class LossTrickPredictor(SearchMachine):
     decoder : Decoder or str, default="auto"
         ``"auto"`` is the decoder of the task loss. ``"training_set"`` and ``"candidates"`` work with every task loss.
     output_kernel : str, kernel, callable or None, default=None
-        Kernel of the outputs for a surrogate other than the square loss; ``None`` means the kernel of the task loss.
+        Kernel of the outputs, for ``coupling`` and for a surrogate other than the square loss; ``None`` means the
+        kernel of the task loss.
     lams : sequence of float or None, default=None
         Regularisation weights to choose from by cross-validation on the task loss; all share one factorisation.
     cv, aggregate
@@ -81,13 +87,17 @@ class LossTrickPredictor(SearchMachine):
         As for ``OperatorKernelRegressor``.
     progress : bool, callable or None, default=None
         How far the fit has come, as for ``OperatorKernelRegressorCV``.
+    coupling : float or "auto", default=0.0
+        Power :math:`\beta` of the output operator :math:`(K_Y / \|K_Y\|)^\beta`, found from the outputs, by which
+        weights learn from one another: with 0 each is learned alone; with more, directions of the outputs in which
+        they vary little are shrunk more. ``"auto"`` chooses from 0, 1/4, 1/2 and 1 by the task loss, with ``lams``.
 
     Attributes
     ----------
     dual_coef_, primal_objective_, dual_objective_, duality_gap_, n_iter_, status_, support_, sparsity_, outlier_score_
         As for ``OperatorKernelRegressor``, for the surrogate problem.
-    lam_ : float
-        The value of lam that was used.
+    lam_, coupling_ : float
+        The values of lam and coupling that were used.
     best_kernel_, search_ : kernel and dict
         As for ``OperatorKernelRegressorCV``, with ``kernel="auto"``.
     cv_errors_ : array of shape (1, n_lams)
@@ -98,6 +108,11 @@ class LossTrickPredictor(SearchMachine):
     Notes
     -----
     Weights are computed with the array library and on the device of X; decoding uses NumPy.
+
+    With ``coupling`` the surrogate problem has the kernel :math:`k \, B` with :math:`B = (K_Y / \|K_Y\|)^\beta`. For
+    eigenvectors :math:`p_q` and eigenvalues :math:`b_q` of B,
+    :math:`\alpha(x)^\top = K_x^\top \sum_q (K + n \lambda / b_q)^{-1} p_q p_q^\top`. Such surrogates are
+    named as open in [Ciliberto2016]_, section 7.
 
     The weights may be negative and need not sum to one. If the loss is a squared distance between features, the part
     that depends on the prediction alone is known, and ``rule="nearest"`` lets it enter with weight one (see
@@ -125,6 +140,7 @@ class LossTrickPredictor(SearchMachine):
     decoder_: Decoder
     task_loss_: TaskLoss
     lam_: float
+    coupling_: float
 
     def __init__(
         self,
@@ -144,6 +160,7 @@ class LossTrickPredictor(SearchMachine):
         output_approximation: Approximation | None = None,
         certificate: str = "approximate",
         progress: Progress = None,
+        coupling: float | str = 0.0,
     ) -> None:
         self.kernel = kernel
         self.task_loss = task_loss
@@ -161,6 +178,7 @@ class LossTrickPredictor(SearchMachine):
         self.output_approximation = output_approximation
         self.certificate = certificate
         self.progress = progress
+        self.coupling = coupling
 
     @tracked
     @all_or_nothing
@@ -191,7 +209,7 @@ class LossTrickPredictor(SearchMachine):
             with part(race_share(sample.n_samples)):
                 choice = _kernel_choice(task, sample)
             task = replace(task, kernel=choice.search.kernel)
-        if self.lams is not None or (choice is not None and is_auto(self.lam)):
+        if self.lams is not None or is_auto(self.coupling) or (choice is not None and is_auto(self.lam)):
             return self._searched(task, sample.double(), choice)
         if choice is not None:
             self.found_ = Found(None, choice.search.kernel, choice.trials)
@@ -269,34 +287,51 @@ class LossTrickPredictor(SearchMachine):
 
     def _task(self, **form: Any) -> Weights:
         task_loss = as_task_loss(self.task_loss).validate()
-        return Weights(self.kernel, task_loss, self._spec(), self.output_kernel, self.output_approximation)
+        coupling = 0.0 if is_auto(self.coupling) else self.coupling
+        return Weights(
+            self.kernel,
+            task_loss,
+            self._spec(),
+            self.output_kernel,
+            self.output_approximation,
+            cast(float, coupling),
+        )
 
     def _own_decoder(self, task_loss: TaskLoss) -> Decoder:
         decoder = task_loss.decoder() if is_auto(self.decoder) else self.decoder
         return part_of(decoder, decoder_room, "decoder", Decoder).validate()
 
     def _searched(self, task: Weights, whole: Sample, choice: KernelChoice | None) -> Self:
-        """Choose lam by the task loss, and keep the best model."""
-        search, sample = Search.of(self, [self.surrogate]).on_part(whole)
-        machine = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0], progress=None)
-        vars(machine).pop("_skl_callbacks", None)
-        training_set = TrainingSet.learn(task, sample, replace(spec_of(machine), loss=search.losses[0]).for_search())
-        space, folds = TaskSpace(task.task_loss.resolve(sample.y), sample.y), search.folds(training_set)
-
-        measure = DecoderChoice.of(
-            [self._own_decoder(space.task_loss)],
-            space,
-            sample.y,
-            folds,
-            sample.counts,
-            lambda predictions: predictions,
-            lambda truth, decoded, counts: space.task_loss(truth, decoded),
-        )
-        with part(grid_share()):
-            result = search(training_set, folds, measure, task.is_expanded)
+        """Choose lam and the coupling by the task loss, and keep the best model."""
+        lams = self.lams if self.lams is not None or is_auto(self.lam) else [self.lam]
+        search, sample = Search.of(clone(self).set_params(lams=lams), [self.surrogate]).on_part(whole)
+        given = clone(self).set_params(lams=None, kernel=task.kernel, lam=search.lams[0], progress=None)
+        vars(given).pop("_skl_callbacks", None)
+        space, found = TaskSpace(task.task_loss.resolve(sample.y), sample.y), list[_Trial]()
+        couplings = _COUPLINGS if is_auto(self.coupling) else [task.coupling]
+        for k, coupling in enumerate(couplings):
+            machine, spec = clone(given).set_params(coupling=coupling), replace(spec_of(given), loss=search.losses[0])
+            training_set = TrainingSet.learn(replace(task, coupling=coupling), sample, spec.for_search())
+            folds = search.folds(training_set)
+            measure = DecoderChoice.of(
+                [self._own_decoder(space.task_loss)],
+                space,
+                sample.y,
+                folds,
+                sample.counts,
+                lambda predictions: predictions,
+                lambda truth, decoded, counts: space.task_loss(truth, decoded),
+            )
+            with part(grid_share(len(couplings) - k - 1)):
+                result = search(training_set, folds, measure, task.is_expanded)
+            found.append((result, machine, training_set))
+            if not result.is_whole:
+                break
+        result, machine, training_set = min(found, key=lambda trial: trial[0].least)
         self._fit_best(machine, training_set, result, choice, whole)
         best = self.best_estimator_
         self.decoder_, self.task_loss_, self.lam_ = best.decoder_, best.task_loss_, self.best_lam_
+        self.coupling_ = best.coupling_
         return self
 
     def _kept(self, fit: Fit) -> Self:
@@ -316,7 +351,7 @@ class LossTrickPredictor(SearchMachine):
         self.task_loss_ = as_task_loss(self.task_loss).validate().resolve(sample.y)
         space = TaskSpace(self.task_loss_, sample.y)
         self.decoder_ = self._own_decoder(self.task_loss_).fit(sample.y, space)
-        self.lam_ = fit.spec.lam
+        self.lam_, self.coupling_ = fit.spec.lam, cast(float, self.coupling)
         return self
 
     def __sklearn_tags__(self) -> Tags:

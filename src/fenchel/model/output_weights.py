@@ -8,11 +8,19 @@ from sklearn.base import BaseEstimator
 
 from fenchel import approximations as approximation_room
 from fenchel._array import Array, Outputs, as_like, device, host, is_host, namespace
-from fenchel._check import check_memory
+from fenchel._check import Interval, check_memory, check_parameter, check_psd
 from fenchel.approximations import Approximation
 from fenchel.data.frames import column_names
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import KernelLike, OperatorKernel, ScalarKernel, as_operator_kernel, as_scalar_kernel, is_pairwise
+from fenchel.kernels import (
+    KernelLike,
+    Matrix,
+    OperatorKernel,
+    ScalarKernel,
+    as_operator_kernel,
+    as_scalar_kernel,
+    is_pairwise,
+)
 from fenchel.losses.profile import Quadratic
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, plain
@@ -23,6 +31,8 @@ from fenchel.representations import Coordinates, Euclidean, KernelOutputs, Repre
 from fenchel.task_losses import TaskLoss
 
 __all__ = ["WeightCodec", "Weights"]
+
+_POWER = Interval(0, float("inf"), "left")
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,7 @@ class Weights(Task):
     spec: Spec
     output_kernel: KernelLike | None = None
     output_approximation: Approximation | str | None = None
+    coupling: float = 0.0  # power of the Gram matrix of the outputs
 
     @property
     def is_expanded(self) -> bool:
@@ -70,6 +81,11 @@ class Weights(Task):
             raise IncompatibleError(
                 "output_approximation is of the kernel with which another surrogate than the square loss learns; "
                 "surrogate='square' uses none. Remove it, or use surrogate='huber'."
+            )
+        check_parameter(type(owner).__name__, "coupling", self.coupling, _POWER)
+        if self.coupling > 0 and self.is_expanded:
+            raise IncompatibleError(
+                "coupling is for surrogate='square', whose weights do not depend on the outputs. Use coupling=0."
             )
         X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
         names, y = column_names(y), plain(y, "y")
@@ -90,9 +106,7 @@ class Weights(Task):
             representation = Euclidean()
             units = namespace(X).eye(n, dtype=X.dtype, device=device(X))
             return WeightCodec(representation, *place), representation.learn(units)
-        task_loss = self.task_loss.resolve(sample.y)
-        kernel = as_scalar_kernel(task_loss.output_kernel() if self.output_kernel is None else self.output_kernel)
-        features, rows = self._features(kernel.validate(), sample)
+        features, rows = self._features(self._kernel_of_outputs(sample), sample)
         return WeightCodec(features, *place), features.learn(as_like(rows, X), sample.weights)
 
     def _features(self, kernel: ScalarKernel, sample: Sample) -> tuple[KernelOutputs, np.ndarray]:
@@ -103,9 +117,29 @@ class Weights(Task):
         approximate = KernelOutputs(kernel, approximation=part).validate()
         return KernelOutputs(), _on_outputs(kernel, sample.y, lambda points: approximate.learn(points).rows)
 
+    def _kernel_of_outputs(self, sample: Sample) -> ScalarKernel:
+        """Return the kernel of the outputs: the given one, or that of the task loss."""
+        own = self.task_loss.resolve(sample.y).output_kernel() if self.output_kernel is None else self.output_kernel
+        return as_scalar_kernel(own).validate()
+
+    def _operator(self, sample: Sample) -> Matrix | None:
+        """Return the operator that couples the weights, of norm one; ``None`` for the identity."""
+        if self.coupling == 0:
+            return None
+        kernel = self._kernel_of_outputs(sample)
+        values, vectors = np.linalg.eigh(check_psd(_on_outputs(kernel, sample.y, kernel), "The output Gram matrix"))
+        largest = float(values[-1])
+        if not largest > 0:
+            raise ValueError(
+                "coupling needs outputs whose kernel is not zero. Use coupling=0, or another output_kernel."
+            )
+        shares = np.where(values > len(values) * np.finfo(values.dtype).eps * largest, values / largest, 0.0)
+        powers = shares**self.coupling  # a small power of round-off would not be small
+        return Matrix(as_like((vectors * powers) @ vectors.T, sample.X))
+
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
-        """Return the kernel of the inputs."""
-        kernel = as_operator_kernel(self.kernel, None)
+        """Return the kernel of the inputs, times the operator that couples the weights."""
+        kernel = as_operator_kernel(self.kernel, self._operator(sample))
         return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
 
 
