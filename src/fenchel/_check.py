@@ -142,6 +142,14 @@ def not_times(values: Outputs, name: str) -> Outputs:
     """Return the values; raise if they are dates, times or durations."""
     kinds = _kinds(values)
     is_time = not kinds.isdisjoint("mM")
+    if isinstance(values, Frame) and is_time:
+        columns = [
+            repr(name) for name, dtype in zip(values.columns, values.dtypes, strict=True) if _kind(dtype) in "mM"
+        ]
+        raise TypeError(
+            f"{name} must hold numbers. These columns hold dates, times or durations: {', '.join(columns)}. Convert "
+            "them to numbers in a unit of your choice, such as days, or use TableRegressor, which does."
+        )
     if "O" in kinds or isinstance(values, list):
         entries = np.asarray(values, dtype=object).ravel() if not isinstance(values, list) else values
         is_time = is_time or any(isinstance(entry, date | time | timedelta | np.datetime64) for entry in entries)
@@ -156,7 +164,13 @@ def not_times(values: Outputs, name: str) -> Outputs:
 def _kinds(values: Outputs) -> set[str]:
     """Return the kinds of the entries of an array, or of the columns of a table, as NumPy's letters."""
     dtypes = [values.dtype] if is_array(values) else values.dtypes if isinstance(values, Frame) else []
-    return {getattr(dtype, "kind", "") for dtype in dtypes}
+    return set(map(_kind, dtypes))
+
+
+def _kind(dtype: object) -> str:
+    """Return NumPy's letter of a type of NumPy, pandas or polars; a hyphen if there is none."""
+    is_temporal = getattr(dtype, "is_temporal", bool)  # of polars
+    return str(getattr(dtype, "kind", "M" if is_temporal() else "-"))
 
 
 def check_array(array: Array, name: str, ndim: int | tuple[int, ...] = 2, takes_sparse: bool = False) -> Array:

@@ -1,6 +1,6 @@
 """Data frames of any library: the names of their columns, their index, and predictions as frames."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import wraps
@@ -31,6 +31,25 @@ def column_names(values: object) -> tuple[object, ...] | None:
             found = names(values) if kinds & {"DataFrame", "Table"} else [getattr(values, "name", None) or None]
             return None if None in found else tuple(map(_label, found))
     return None
+
+
+def columns_of(values: object) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the names and the entries of the columns of a frame; nothing for other data."""
+    if "DataFrame" in classes_of(values, "pandas"):
+        yield from ((str(name), column) for name, column in cast(Any, values).items())
+    elif "DataFrame" in classes_of(values, "polars"):
+        yield from ((column.name, column) for column in cast(Any, values).iter_columns())
+    elif "Table" in classes_of(values, "pyarrow"):
+        table = cast(Any, values)
+        yield from ((name, table[name].to_pylist()) for name in table.column_names)
+
+
+def without_sparse_columns(values: Outputs) -> Outputs:
+    """Return a pandas frame with sparse columns as one with dense columns, and other data as they are."""
+    if "DataFrame" not in classes_of(values, "pandas"):
+        return values
+    kinds = {name: kind.subtype for name, kind in values.dtypes.items() if hasattr(kind, "fill_value")}
+    return values.astype(kinds) if kinds else values
 
 
 def index_of(values: object) -> Any:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from fenchel._array import Array, Outputs, as_like, as_rows, dense, has_shape, is_host, is_sparse, namespace
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
-from fenchel.data.fdata import classes_of
+from fenchel.data.frames import columns_of, without_sparse_columns
 from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
 from fenchel.data.pairs import is_pairs
 
@@ -156,6 +156,7 @@ def _validated(
     if takes_gaps:
         outputs = {"ensure_all_finite": "allow-nan", "ensure_2d": False, "dtype": None}
         options = {"validate_separately": (options, outputs)}
+    data = (without_sparse_columns(data[0]), *data[1:])
     try:
         checked = validate_data(owner, *data, **options)
         if takes_gaps:
@@ -238,15 +239,13 @@ def _advised(text: str, data: Sequence[Outputs]) -> str | None:
 
 def _text_columns(name: str, part: Any) -> str:
     """Return a message that names the columns of a data frame that are not numbers; empty if there are none."""
-    if "DataFrame" not in classes_of(part, "pandas"):
-        return ""
     examples = {}
-    for place, column in enumerate(part.columns):
-        for value in part.iloc[:, place]:
+    for column, values in columns_of(part):
+        for value in values:
             try:
                 float(value if value is not None else math.nan)
             except (TypeError, ValueError):
-                examples[str(column)] = value
+                examples[column] = value
                 break
     if not examples:
         return ""
