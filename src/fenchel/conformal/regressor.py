@@ -18,7 +18,7 @@ from fenchel._progress import Progress, part, tracked
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, Given, checked, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
-from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, modulated, without_each
+from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, modulated, without_each, without_own
 from fenchel.data.containers import indexable, largest, length, numbers, on_one_grid
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import FramesOutMixin, column_names, in_container, index_of, with_arrays
@@ -362,11 +362,12 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         else:
             models = trainer.fit_folds(everyone, folds)
         residuals = models.residuals
-        widths, ratios = constant(residuals), np.ones((1, 1))
+        widths, ratios, own = constant(residuals), np.ones((1, 1)), np.ones((1, 1))
         if self._needs_widths:
             widths = self._widths(residuals, X, given.replicates)
             ratios = without_each(widths, residuals, X, given.replicates)
-        even = replace(residuals, values=residuals.values / ratios)
+            own = without_own(widths, residuals, X, given.replicates)
+        even = replace(residuals, values=residuals.values / (ratios * own))
         scores = widths.scores(even, X, bool(self.joint))
         self._keep(scores, widths, given, models)
         self._calibration = replace(self._calibration, scores=scores * ratios)  # relative to the widths of all samples

@@ -19,7 +19,7 @@ from fenchel.data.containers import at_points, columns_for, inputs_for, largest,
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
-from fenchel.resample.folds import grouped, ranks_of
+from fenchel.resample.folds import grouped, ranks_of, whole_folds
 from fenchel.resample.residuals import Residuals
 
 __all__: list[str] = []
@@ -27,6 +27,7 @@ __all__: list[str] = []
 _SIZE_LAMS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # for the model of the size of residuals, which need not be accurate
 ENOUGH = 500  # samples for widths: the deviation of this many residuals has an error of 3 %
 _LEAST = 0.1  # smallest factor of an input, relative to the median
+_FOLDS = 10  # of the model of sizes, for the factors of its own samples
 _LEAST_OF_POINTS = 1e-3  # smallest width of a point of a curve, relative to the median
 _ENOUGH_VALUES = 30  # residuals from which the width of a point of a curve is estimated
 _ROUND_OFF = 1e-12  # the same for outputs with their own units
@@ -81,6 +82,25 @@ def without_each(widths: Widths, residuals: Residuals, X: Inputs, replicates: np
     left = np.maximum(total - squares, 0) / np.maximum(count - counts, 1)
     ratios = np.sqrt(left / np.where(is_known, total / np.maximum(count, 1), 1.0))
     return np.where(is_known, np.maximum(ratios, _LEAST), 1.0)
+
+
+def without_own(widths: Widths, residuals: Residuals, X: Inputs, replicates: np.ndarray | None = None) -> np.ndarray:
+    """Return what the factor of each input is multiplied by if its fold is excluded from the model of sizes, (n, 1).
+
+    A large residual increases the factor of its own input, in small samples by more than that of any new one.
+    """
+    n, local = len(residuals.values), widths.local
+    if local is None or n > ENOUGH:
+        return np.ones((n, 1))
+    factors, logs = widths.factors(X), np.log(_at_least(widths.scores(residuals, X)[:, 0] * widths.factors(X)))
+    left = factors.copy()
+    for inside, outside in whole_folds(ranks_of(local.model, X, logs), _FOLDS, replicates):
+        labels = grouped(local.model, replicates, inside)
+        inputs = inputs_for(local.model, X, inside, inside)
+        mean = float(np.nanmean(logs[inside]))
+        model = LogFactors(clone(local.model).fit(inputs, logs[inside] - mean, **labels), mean)
+        left[outside] = model.at(inputs_for(local.model, X, outside, inside))
+    return np.asarray((left / factors)[:, None])
 
 
 def constant(residuals: Residuals) -> Widths:
@@ -171,8 +191,7 @@ def _with_factors(
     replicates: np.ndarray | None,
 ) -> Widths:
     """Return widths with a factor for each input, from a model of the logarithms of the largest residuals."""
-    sizes = widths.scores(residuals, X)[:, 0]
-    sizes = np.maximum(sizes, _LEAST * np.nanmedian(sizes))
+    sizes = _at_least(widths.scores(residuals, X)[:, 0])
     kept = np.flatnonzero(sizes <= np.nanquantile(sizes, 1 - contamination))
     if len(kept) > ENOUGH:
         order = np.argsort(ranks_of(model, take(X, kept), sizes[kept]), kind="stable")
@@ -183,6 +202,11 @@ def _with_factors(
     fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean, **labels)
     columns = kept if get_tags(model).input_tags.pairwise else None
     return replace(widths, local=LogFactors(fitted, mean, columns))
+
+
+def _at_least(sizes: np.ndarray) -> np.ndarray:
+    """Return sizes (n,) of which none is far below the median."""
+    return np.maximum(sizes, _LEAST * np.nanmedian(sizes))
 
 
 def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]:
