@@ -1,6 +1,7 @@
 """How often prediction bands contain whole curves, and how wide they are.
 
-    python benchmarks/coverage.py [simulated] [robust] [wrong] [replicates] [scattered] [real] [quantile] [time]
+    python benchmarks/coverage.py [simulated] [robust] [wrong] [replicates] [scattered] [real] [quantile] [drift]
+        [small] [time]
         [--replications 1000] [--seed 0] [--sizes 100 300 1000]
 
 ``simulated``: n = 100, 300, 1000; square, Huber and epsilon losses; noise of one size, and noise whose size depends on
@@ -8,7 +9,8 @@ the input (by a factor of 55) and on the point (by one of 6). A band that knew t
 the constant one. ``robust``: a tenth of the curves is replaced, in the training and in the calibration part. ``wrong``:
 one of two outputs is wrong in a twentieth of the samples. ``replicates``: four scans of each specimen, with and without
 their labels. ``scattered``: six points of its own for each curve. ``real``: curves of DTI, lip and speech, over 20
-random splits. ``quantile``: intervals of ``QuantileFunctionRegressor`` before and after the calibration. ``time``:
+random splits. ``quantile``: intervals of ``QuantileFunctionRegressor`` before and after the calibration. ``drift``:
+blocks in the order of time, with and without ``update``. ``small``: jackknife+ with local widths at n = 30. ``time``:
 jackknife+ against one fit, and the calibration of 10 000 samples.
 """
 
@@ -31,7 +33,7 @@ from fenchel import (
     QuantileFunctionRegressor,
 )
 from fenchel.approximations import Nystrom
-from fenchel.datasets import load_dti, load_lip_emg, load_speech, make_functional
+from fenchel.datasets import load_air_quality, load_bike_sharing, load_dti, load_lip_emg, load_speech, make_functional
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber
 
@@ -174,6 +176,60 @@ def real(replications: int, seed: int) -> None:
         print(f"{name}, n = {len(X)}: {'; '.join(f'{k} {summary(v)}' for k, v in found.items())}", flush=True)
 
 
+def _followed(
+    inner: Any, X: np.ndarray, y: np.ndarray, first: int, block: int
+) -> list[tuple[float, float, float, float]]:
+    """Return of each block after the first samples the share covered and the width, without and with updates."""
+    order = np.arange(len(X))
+    fixed = ConformalRegressor(inner).fit(X[:first], y[:first], order=order[:first])
+    moving, rows = ConformalRegressor(inner).fit(X[:first], y[:first], order=order[:first]), []
+    for begin in range(first, len(X) - block + 1, block):
+        part = slice(begin, begin + block)
+        bands = [model.predict_interval(X[part]) for model in (fixed, moving)]
+        rows.append(tuple(value for band in bands for value in (band.contains(y[part]).mean(), band.width.mean())))
+        moving.update(X[part], y[part])
+    return rows
+
+
+def drift(replications: int, seed: int) -> None:
+    air_data, bike = load_air_quality(), load_bike_sharing()
+    machine = OperatorKernelRegressor(Gaussian("median"), lam=1e-4, center=True, scale=True, approximation=Nystrom(200))
+    sets: dict[str, Callable[[int], list[tuple[float, float, float, float]]]] = {
+        "air quality, blocks of 5 days": lambda k: _followed(
+            FunctionalRegressorCV(losses=["square"]), air_data.X, air_data.Y, 155, 5
+        ),
+        "bike, blocks of a week": lambda k: _followed(machine, bike.X, bike.y, 4368, 168),
+        "simulated, noise grows": lambda k: _followed(*_growing(seed + k), 300, 50),
+    }
+    for name, run in sets.items():
+        rows = np.concatenate([run(k) for k in range(replications if name.startswith("sim") else 1)])
+        low, high = np.quantile(rows[:, 2], [0.1, 0.9])
+        fixed, fixed_width, moving, width = rows.mean(axis=0)
+        print(
+            f"{name}: {len(rows)} blocks; as fitted {100 * fixed:.1f} %, width {fixed_width:.3g}; with updates "
+            f"{100 * moving:.1f} % (80 % of the blocks {100 * low:.0f} to {100 * high:.0f}), width {width:.3g}",
+            flush=True,
+        )
+
+
+def _growing(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    rng, n = np.random.default_rng(seed), 1500
+    X, size = rng.uniform(-2, 2, (n, 1)), 0.1 * np.exp(np.maximum(np.arange(n) - 300, 0) / 600)
+    return OperatorKernelRegressor(Gaussian(1.0), lam=1e-3), X, np.sin(2 * X[:, 0]) + size * rng.standard_normal(n)
+
+
+def small(replications: int, seed: int) -> None:
+    """jackknife+ with local widths at n = 30."""
+    functional = FunctionalRegressor(Gaussian(1.0), lam=1e-4)
+    for name, is_local in (("even noise", False), ("uneven noise", True)):
+        found = []
+        for k in range(replications):
+            rng = np.random.default_rng([seed + k, 30])
+            sample, new = draw(30, rng, is_local), draw(N_NEW, rng, is_local)
+            found.append(band_of(ConformalRegressor(functional, method="jackknife+", modulation="local"), sample, new))
+        print(f"curves, {name}, n = 30: {summary(found)}", flush=True)
+
+
 def quantile(replications: int, seed: int) -> None:
     for n, lam in ((200, 1e-2), (200, 1e-4), (400, 1e-2), (400, 1e-4)):
         inner = QuantileFunctionRegressor(lam=lam)
@@ -234,6 +290,8 @@ PARTS: dict[str, Callable[[int, int], None]] = {
     "replicates": replicates,
     "scattered": scattered,
     "quantile": quantile,
+    "drift": drift,
+    "small": small,
     "time": timed,
 }
 REPLICATIONS = {
@@ -244,6 +302,8 @@ REPLICATIONS = {
     "scattered": 20,
     "real": 20,
     "quantile": 20,
+    "drift": 10,
+    "small": 100,
     "time": 1,
 }
 

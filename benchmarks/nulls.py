@@ -80,12 +80,10 @@ DESIGNS: dict[str, tuple[Draw, int, int, str]] = {
 }
 
 
-def planted(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return rows of which the first are wrong, and how many."""
-    count, size = max(1, len(rows) // 10), 10.0 if rows.shape[1] == 1 else 4.0
-    rows = rows.copy()
-    rows[:count] += size * rows.std(axis=0) * rng.choice([-1.0, 1.0], (count, 1))
-    return rows, count
+def planted(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of which a tenth are wrong, one after every ten, and which."""
+    wrong, size = np.arange(len(rows)) % 10 == 5, 10.0 if rows.shape[1] == 1 else 4.0
+    return rows + wrong[:, None] * size * rows.std(axis=0) * rng.choice([-1.0, 1.0], (len(rows), 1)), wrong
 
 
 def measured(name: str, draws: int, seed: int) -> str:
@@ -99,9 +97,9 @@ def measured(name: str, draws: int, seed: int) -> str:
         any_flag.append([report.suspects(FDR).any(), report.flagged(FDR).any()])
         p_values.append(report.p_values[rng.integers(n)])
         if k < PLANTED:
-            wrong, count = planted(rng, rows)
-            report = report_of(wrong, kind)
-            found.append([report.suspects(FDR)[:count].mean(), report.flagged(FDR)[:count].mean()])
+            rows, wrong = planted(rng, rows)
+            report = report_of(rows, kind)
+            found.append([report.suspects(FDR)[wrong].mean(), report.flagged(FDR)[wrong].mean()])
     raw, share = np.mean(any_flag, axis=0)
     error, uniform, power = np.sqrt(0.09 / draws), kstest(p_values, "uniform").pvalue, np.mean(found, axis=0)
     return f"{draws} | {raw:.2f} | {share:.3f} ({error:.3f}) | {uniform:.2f} | {power[0]:.2f} | {power[1]:.2f}"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeGuard
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from fenchel._array import Inputs, Outputs
 from fenchel._check import shown
 from fenchel._statistics import weight_unit
+from fenchel.conformal.order import kept, places_in_time, recency, stepped
 from fenchel.data.containers import checked_length, indexable, inputs_for, length, numbers, take
 from fenchel.resample.folds import label_codes, ranks_of, seeded, split_whole
 
@@ -37,6 +38,7 @@ class Given:
     groups: np.ndarray | None
     weights: np.ndarray | None
     replicates: np.ndarray | None  # labels as numbers from 0
+    places: np.ndarray | None = None  # in the order of time, from 0
 
     @classmethod
     def of(
@@ -47,12 +49,14 @@ class Given:
         groups: ArrayLike | None,
         weights: ArrayLike | None,
         replicates: ArrayLike | None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Return a sample that can be split."""
         X, y = indexable(X), indexable(y)
         n = checked_length(X, y, owner)
         labels = label_codes(replicates, n, "replicates")
-        return cls(X, y, checked(groups, n, "groups"), checked(weights, n, "sample_weight"), labels)
+        rows = checked(groups, n, "groups"), checked(weights, n, "sample_weight"), labels, places_in_time(order, n)
+        return cls(X, y, *rows)
 
     @property
     def codes(self) -> np.ndarray:
@@ -62,7 +66,7 @@ class Given:
     def split(
         self, model: BaseEstimator, share: float, coverage: float, random_state: object, cv: object = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of the samples to fit and to calibrate on: the first of given splits, or at random."""
+        """Return the indices of the samples to fit and to calibrate on: the first of given splits, or drawn."""
         codes = self.codes
         if not are_splits(cv):
             return self.parted(model, calibration_number(int(codes.max()) + 1, share, coverage), random_state)
@@ -75,13 +79,23 @@ class Given:
         return train, rest
 
     def parted(self, model: BaseEstimator, size: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of two parts, the second with a number or a share of the samples or replicates."""
+        """Return the indices of two parts, the second with a number or a share of the samples or replicates.
+
+        The second part is drawn at random, or it is the later one.
+        """
+        if self.places is not None:
+            firsts = np.full(self.codes.max() + 1, len(self.places))
+            np.minimum.at(firsts, self.codes, self.places)
+            count = size if size >= 1 else math.ceil(size * len(firsts))
+            by_time, is_late = np.argsort(self.places), firsts >= np.sort(firsts)[-int(count)]
+            return by_time[~is_late[self.codes[by_time]]], by_time[is_late[self.codes[by_time]]]
         ranks, state = ranks_of(model, self.X, self.y), seeded(random_state, model, self.X, self.y)
         return split_whole(ranks, self.replicates, size, state)
 
     def part(self, index: np.ndarray, model: BaseEstimator, train: np.ndarray | None = None) -> Self:
         """Return some samples, with the columns of a Gram matrix that belong to a model of others."""
-        rows = (None if one is None else one[index] for one in (self.groups, self.weights, self.replicates))
+        known = self.groups, self.weights, self.replicates, self.places
+        rows = (None if one is None else one[index] for one in known)
         return type(self)(inputs_for(model, self.X, index, train), take(self.y, index), *rows)
 
 
@@ -96,6 +110,8 @@ class Calibration:
     is_grouped: bool
     new_weight: float | None = None  # of a new sample; None: the largest of the weights that count
     unit: float = 1.0  # of the weights
+    half_life: float | None = None  # of the weights of samples in the order of time, in samples
+    level: float = 1.0  # share of outputs to miss, relative to the nominal one; follows the coverage of new blocks
 
     @classmethod
     def of(cls, scores: np.ndarray, given: Given, contamination: float) -> "Calibration":
@@ -110,7 +126,29 @@ class Calibration:
         if given.replicates is not None:
             new_weight = float(counts.max())
             counts = counts / _replicates_of_each(given.replicates, labels)
-        return cls(scores, labels, counts, contamination, is_grouped, new_weight, unit)
+        half_life = None if given.places is None else n / 2
+        if given.places is not None and half_life is not None:
+            new_weight = float(counts.max()) if new_weight is None else new_weight
+            counts = counts * recency(np.argsort(np.argsort(given.places)), half_life)
+        return cls(scores, labels, counts, contamination, is_grouped, new_weight, unit, half_life)
+
+    def followed_by(self, scores: np.ndarray, labels: np.ndarray, missed: float, coverage: float) -> "Calibration":
+        """Return the calibration after a block of new samples, in the order of time, of which a share was missed."""
+        if self.half_life is None:
+            raise ValueError("update is for samples in the order of time. Pass order= to fit or conformalize.")
+        n = len(scores)
+        newest = (self.new_weight or 1.0) * recency(np.arange(n), self.half_life)
+        weights = np.concatenate([self.weights * 0.5 ** (n / self.half_life), newest])
+        rows, is_kept = np.concatenate([self.scores, scores]), kept(weights)
+        names, level = np.concatenate([self.labels, labels]), stepped(self.level, missed, 1 - coverage, n)
+        return replace(self, scores=rows[is_kept], labels=names[is_kept], weights=weights[is_kept], level=level)
+
+    def adapted(self, coverage: float) -> float:
+        """Return the coverage at which to take quantiles, at most that of the largest score."""
+        if self.half_life is None:
+            return coverage
+        total = self.weights.sum() / (self.new_weight or 1.0)
+        return min(1 - (1 - coverage) * self.level, max(coverage, (1 - _ROUND_OFF) * total / (total + 1)))
 
     def relative(self, weights: np.ndarray | None) -> np.ndarray | None:
         """Return weights of new samples in units of this sample; one that outweighs it all may be infinite."""
@@ -172,7 +210,8 @@ class Calibration:
             wanted = math.ceil(coverage / (1 - coverage * (1 - share)) * (1 - _ROUND_OFF))
             largest = self.weights.max(initial=0.0, where=is_in) if self.new_weight is None else self.new_weight
             if (count := self.weights.sum(where=is_in) / largest if largest > 0 else 0) < wanted * (1 - _ROUND_OFF):
-                where = " with different labels of replicates" if self.new_weight is not None else ""
+                is_replicated = self.new_weight is not None and self.half_life is None
+                where = " with different labels of replicates" if is_replicated else ""
                 where += f" of group {label!s}" if self.is_grouped else ""
                 where += " of equal weight" if self.new_weight is None and np.ptp(self.weights) > 0 else ""
                 advice = "Calibrate on more samples, or ask for a smaller coverage."

@@ -14,6 +14,7 @@ from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel._progress import tracked
 from fenchel.conformal.calibration import Calibration, Given, labels_of
+from fenchel.conformal.order import exchangeability_p_value, warn_of_drift
 from fenchel.data.containers import indexable, inputs_for, length, numbers, take
 from fenchel.data.fdata import classes_of
 from fenchel.estimators.around import AroundMixin
@@ -92,6 +93,8 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         The fitted predictor.
     scores_ : ndarray of shape (m,)
         Scores of the calibration samples.
+    exchangeability_p_value_ : float
+        With ``order``: p-value that the scores do not change with time.
 
     References
     ----------
@@ -146,6 +149,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         candidates: Outputs = None,
         replicates: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Fit the predictor on one part of the sample, and calibrate it on the other.
 
@@ -158,7 +162,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         candidates : array, list of arrays or None, default=None
             Candidates for every sample, or a list with a set for each sample; then ``predict_set`` needs such a list
             too. ``None`` means those of the decoder, by default the training outputs, or the classes.
-        replicates : array of shape (n,) or None, default=None
+        replicates, order : array of shape (n,) or None, default=None
             As for ``ConformalRegressor.fit``.
 
         Returns
@@ -167,7 +171,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         check_parameters(self, self._limits)
-        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates)
+        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates, order)
         model, n = clone(self._inner), length(given.X)
         train, rest = given.split(model, self.calibration_size, self.coverage, self.random_state, self.cv)
         own = grouped(model, given.replicates, train)
@@ -184,14 +188,36 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         candidates: Outputs = None,
         replicates: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Calibrate a predictor that is already fitted, on samples that it has not seen; arguments as for ``fit``."""
         check_parameters(self, self._limits)
         check_is_fitted(self.estimator)
-        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates)
+        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates, order)
         self.estimator_, everyone = self.estimator, np.arange(length(given.X))
         self._calibrate(given, _sets_of(candidates, everyone, len(everyone), self.estimator_))
         return self._with_columns()
+
+    def update(self, X: Inputs, y: Outputs, groups: ArrayLike | None = None, candidates: Outputs = None) -> Self:
+        """Learn from the outputs of a block of new samples, as ``ConformalRegressor.update`` does.
+
+        Parameters
+        ----------
+        X, y, groups, candidates
+            The block, in the order of time, as for ``fit`` and ``predict_set``.
+
+        Returns
+        -------
+        self : ConformalPredictor
+            The updated model.
+        """
+        missed = 1 - float(np.mean(self.predict_set(X, groups=groups, candidates=candidates).contains(y)))
+        chosen = self._candidates if candidates is None else candidates
+        scores = self._scores(self._read(indexable(X)), _objects(y), chosen)
+        labels = labels_of(groups, len(scores), self._calibration.is_grouped)
+        self._calibration = self._calibration.followed_by(scores[:, None], labels, missed, self.coverage)
+        self.scores_ = self._calibration.scores[:, 0]
+        return self
 
     def predict(self, X: Inputs) -> Outputs:
         """Return the predictions of the predictor."""
@@ -227,8 +253,9 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("The samples of fit had their own candidates. Pass a list with a set for each new sample.")
         candidates = _sets_of(candidates, np.arange(n), n, self.estimator_)
         labels = labels_of(groups, n, self._calibration.is_grouped)
-        thresholds = self._calibration.quantiles(coverage, labels)
-        if (shortage := self._calibration.shortage(coverage, labels)) is not None:
+        adapted = self._calibration.adapted(coverage)
+        thresholds = self._calibration.quantiles(adapted, labels)
+        if (shortage := self._calibration.shortage(adapted, labels)) is not None:
             shortage = shortage.replace("Bands are infinite", "Sets hold all candidates")
             warn_user(shortage, DataWarning, "few-calibration-samples")
         scores = _candidate_scores(self.estimator_, X, candidates)
@@ -244,12 +271,18 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _calibrate(self, part: Given, candidates: Outputs) -> None:
         self._candidates = candidates
-        scores = _own_scores(self.estimator_, part.X, part.y)
-        if self.measure == "margin":
-            nearest = np.array([row.min() for row in _candidate_scores(self.estimator_, part.X, candidates)])
-            scores = scores - np.minimum(scores, nearest)
-        self._calibration = Calibration.of(scores[:, None], part, self.contamination)
-        self.scores_ = scores
+        self.scores_ = self._scores(part.X, part.y, candidates)
+        self._calibration = Calibration.of(self.scores_[:, None], part, self.contamination)
+        if part.places is not None:
+            self.exchangeability_p_value_ = exchangeability_p_value(self.scores_[np.argsort(part.places), None])
+            warn_of_drift(self.exchangeability_p_value_)
+
+    def _scores(self, X: Inputs, y: Outputs, candidates: Outputs) -> np.ndarray:
+        scores = _own_scores(self.estimator_, X, y)
+        if self.measure == "distance":
+            return scores
+        nearest = np.array([row.min() for row in _candidate_scores(self.estimator_, X, candidates)])
+        return np.asarray(scores - np.minimum(scores, nearest))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

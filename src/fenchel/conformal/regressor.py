@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,17 @@ from fenchel._progress import Progress, part, tracked
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, Given, checked, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
-from fenchel.conformal.widths import ENOUGH, Widths, constant, correlated, deviations, modulated, without_each, without_own
+from fenchel.conformal.order import blocks, exchangeability_p_value, warn_of_drift
+from fenchel.conformal.widths import (
+    ENOUGH,
+    Widths,
+    constant,
+    correlated,
+    deviations,
+    modulated,
+    without_each,
+    without_own,
+)
 from fenchel.data.containers import indexable, largest, length, numbers, on_one_grid
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import FramesOutMixin, column_names, in_container, index_of, with_arrays
@@ -94,12 +105,14 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         The fitted regressor.
     scores_ : ndarray of shape (m,), or (m, q) if not ``joint``
         Scores of the calibration samples.
+    exchangeability_p_value_ : float
+        With ``order``: p-value that the scores do not change with time.
 
     References
     ----------
     [Lei2018]_ for the split; [Diquigiovanni2022]_ for curves and their modulation; [Barber2021]_ for CV+ and
     jackknife+ (the band at each point contains the set of that paper, so it is simultaneous too); [Romano2019]_
-    for quantiles; [Vovk2005]_ for groups and [Tibshirani2019]_ for weights.
+    for quantiles; [Vovk2005]_ for groups, [Tibshirani2019]_ for weights and [GibbsCandes2021]_ for samples in time.
 
     Examples
     --------
@@ -158,6 +171,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         replicates: ArrayLike | None = None,
+        order: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the regressor on one part of the sample, and calibrate it on the other.
@@ -176,6 +190,10 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
             Labels of samples that were measured several times, such as the scans of one specimen. Those with the same
             label stay on one side of every split, also of the regressor's own search if its ``fit`` takes ``groups``,
             and together count as one calibration sample. Without it the bands of replicated samples are far too narrow.
+        order : array of shape (n,) or None, default=None
+            Times of the samples, or anything that sorts them. The calibration part is then the latest one, the folds of
+            ``"cv+"`` are blocks, recent scores count more, by one half after half of the calibration samples, and
+            ``update`` follows what comes. A warning reports scores that change with time.
         **fit_params : dict
             Further arguments passed to the regressor's ``fit``, such as ``grid``.
 
@@ -186,7 +204,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         """
         self._validate()
         self.output_names_ = column_names(y)
-        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates)
+        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates, order)
         trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.replicates)
         if self.method != "split":
             return self._fit_held_out(trainer, given)
@@ -212,12 +230,13 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         replicates: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Calibrate a regressor that is already fitted, on samples that it has not seen.
 
         Parameters
         ----------
-        X, y, groups, sample_weight, replicates
+        X, y, groups, sample_weight, replicates, order
             The calibration sample, as for ``fit``. Non-constant widths are estimated on half of it.
 
         Returns
@@ -236,13 +255,39 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
                 f"{type(self.estimator).__name__}. Use fit, which fits it and calibrates."
             ) from None
         self.output_names_, self.estimator_, widths = column_names(y), self.estimator, None
-        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates)
+        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates, order)
         rest = np.arange(length(given.X))
         if self._needs_widths:
             first, rest = given.parted(self.estimator_, 0.5, self.random_state)
             widths = self._widths_on(given.part(first, self.estimator_))
         self._calibrate(given.part(rest, self.estimator_), widths)
         return self._with_columns()
+
+    def update(self, X: Inputs, y: Outputs, groups: ArrayLike | None = None) -> Self:
+        """Learn from the outputs of a block of new samples, without a new fit; call it after each block, in time.
+
+        Their scores join those of the calibration sample, of which the oldest count less and less. If the bands of the
+        block missed more outputs than they should, the next ones are wider, and narrower if they missed fewer. In many
+        blocks the share missed is the nominal one whatever the drift, as long as some score is large enough.
+
+        Parameters
+        ----------
+        X, y, groups
+            The block, in the order of time, as for ``fit``.
+
+        Returns
+        -------
+        self : ConformalRegressor
+            The updated model.
+        """
+        if self.method != "split":
+            raise ValueError(f"method={self.method!r} has a model for each score. Use method='split' for update.")
+        missed = 1 - float(np.mean(self.predict_interval(X, groups=groups).contains(y)))
+        scores = self._scores(self._read(indexable(X)), on_one_grid(y))
+        labels = labels_of(groups, len(scores), self._calibration.is_grouped)
+        self._calibration = self._calibration.followed_by(scores, labels, missed, self.coverage)
+        self.scores_ = self._calibration.scores[:, 0] if self.joint else self._calibration.scores
+        return self
 
     @in_container
     def predict(self, X: Inputs) -> Outputs:
@@ -280,7 +325,8 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
         X, index = self._read(indexable(X)), index_of(X)
-        labels = labels_of(groups, length(X), self._calibration.is_grouped)
+        labels, nominal = labels_of(groups, length(X), self._calibration.is_grouped), coverage
+        coverage = self._calibration.adapted(nominal)
         new = self._calibration.relative(checked(sample_weight, length(X), "sample_weight"))
         grid: np.ndarray | None = getattr(self.estimator_, "grid_", None)
         template = with_arrays(self.estimator_).predict(X)
@@ -298,7 +344,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
             ellipsoid = Ellipsoid(center, widths.whitening, radii)
         prediction = None if self._has_intervals else template
         is_joint, near, names = bool(self.joint), near_of(self.estimator_), self.output_names_
-        return PredictionBand(ends[0], ends[1], coverage, grid, is_joint, ellipsoid, prediction, near, names, index)
+        return PredictionBand(ends[0], ends[1], nominal, grid, is_joint, ellipsoid, prediction, near, names, index)
 
     def _validate(self) -> None:
         check_parameters(self, self._limits)
@@ -330,22 +376,29 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
 
     def _calibrate(self, part: Given, widths: Widths | None) -> None:
         """Calibrate on samples that the regressor has not seen."""
+        self._calibration_widths = widths
+        self._keep(self._scores(part.X, part.y), widths, part, None)
+
+    def _scores(self, X: Inputs, y: Outputs) -> np.ndarray:
+        """Return the scores of samples, (m, 1) for a joint band, else (m, q)."""
+        widths = self._calibration_widths
         if not self._has_intervals:
-            residuals = Residuals.of(self.estimator_, part.X, part.y)
-            scores = (constant(residuals) if widths is None else widths).scores(residuals, part.X, bool(self.joint))
-        elif self._is_ellipsoid:
+            residuals = Residuals.of(self.estimator_, X, y)
+            return (constant(residuals) if widths is None else widths).scores(residuals, X, bool(self.joint))
+        if self._is_ellipsoid:
             raise ValueError("joint='ellipsoid' is for predictions, not for intervals. Use joint=True.")
-        else:
-            (lower, upper), truth = self._own_ends(part.X), numbers(part.y)
-            excess = np.maximum(lower - truth, truth - upper).reshape(len(truth), -1)
-            scores = largest(excess)[:, None] if self.joint else excess
-        self._keep(scores, widths, part, None)
+        (lower, upper), truth = self._own_ends(X), numbers(y)
+        excess = np.maximum(lower - truth, truth - upper).reshape(len(truth), -1)
+        return largest(excess)[:, None] if self.joint else excess
 
     def _keep(self, scores: np.ndarray, widths: Widths | None, part: Given, models: HeldOutModels | None) -> None:
-        """Keep the scores of samples, (m, 1) for a joint band, else (m, q)."""
+        """Keep the scores of samples."""
         self._calibration = Calibration.of(scores, part, self.contamination)
         self._calibration_widths, self._models = widths, models
         self.scores_ = scores[:, 0] if self.joint else scores
+        if part.places is not None:
+            self.exchangeability_p_value_ = exchangeability_p_value(scores[np.argsort(part.places)])
+            warn_of_drift(self.exchangeability_p_value_)
 
     def _fit_held_out(self, trainer: Trainer, given: Given) -> Self:
         """Calibrate each sample by a model fitted without it."""
@@ -353,7 +406,10 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         trainer.check_method(self.method)
         if self.method == "jackknife+" and "leaves" in trainer.estimator.get_params(deep=False):
             trainer = replace(trainer, estimator=clone(trainer.estimator).set_params(leaves=False))
-        folds = [] if self.method == "jackknife+" else trainer.folds(everyone, self.cv, self.random_state)
+        if given.places is not None and (self.method == "jackknife+" or not isinstance(self.cv, Integral)):
+            raise ValueError("order= requires method='split', or method='cv+' with a number of blocks as cv.")
+        cv = self.cv if given.places is None else blocks(given.places, int(self.cv))  # type: ignore[call-overload]
+        folds = [] if self.method == "jackknife+" else trainer.folds(everyone, cv, self.random_state)
         with part(1 / (1 + len(folds)) if folds else _FIT):
             self.estimator_ = trainer.fit_on(everyone)
         models: HeldOutModels
