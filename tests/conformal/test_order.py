@@ -9,6 +9,7 @@ from fenchel import ConformalPredictor, ConformalRegressor
 from fenchel.conformal.calibration import Calibration
 from fenchel.conformal.order import exchangeability_p_value, stepped
 from fenchel.exceptions import DataWarning
+from fenchel.resample.folds import blocks_of
 
 
 def test_the_calibration_part_is_the_latest(rng):
@@ -98,14 +99,23 @@ def test_a_change_is_said_with_its_p_value(rng):
     assert model.exchangeability_p_value_ < 0.01
 
 
-def test_blocks_are_the_folds_of_cv_plus(rng):
-    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
-    model = ConformalRegressor(Ridge(), method="cv+", cv=3, modulation="constant").fit(X, y, order=-np.arange(30))
-    scores = np.empty(30)
-    for part in np.split(np.arange(30), 3):
-        rest = np.setdiff1d(np.arange(30), part)
-        scores[part] = np.abs(y[part] - Ridge().fit(X[rest], y[rest]).predict(X[part]))
-    np.testing.assert_allclose(model.scores_, scores)
+def test_folds_and_searches_hold_out_blocks_of_time():
+    rng = np.random.default_rng(0)
+    X, y, order = rng.standard_normal((60, 2)), rng.standard_normal(60), rng.permutation(60)
+    blocks, seen = blocks_of(order, None), []
+
+    class Told(Ridge):
+        def fit(self, X, y, groups=None):
+            seen.append(groups)
+            return super().fit(X, y)
+
+    model = ConformalRegressor(Told(), method="cv+", cv=3, modulation="constant").fit(X, y, order=order)
+    assert len(seen) == 4 and np.array_equal(seen[0], blocks)
+    for labels in seen[1:]:
+        inside = np.isin(blocks, labels)
+        assert len(labels) == inside.sum() < 60  # whole blocks
+        scores = np.abs(y - Ridge().fit(X[inside], y[inside]).predict(X))
+        np.testing.assert_allclose(model.scores_[~inside], scores[~inside])
     with pytest.raises(ValueError, match="Use method='split' for update"):
         model.update(X, y)
 

@@ -14,7 +14,7 @@ from fenchel._check import shown
 from fenchel._statistics import weight_unit
 from fenchel.conformal.order import kept, places_in_time, recency, stepped
 from fenchel.data.containers import checked_length, indexable, inputs_for, length, numbers, take
-from fenchel.resample.folds import label_codes, ranks_of, seeded, split_whole
+from fenchel.resample.folds import blocks_of, label_codes, ranks_of, seeded, split_whole
 
 __all__: list[str] = []
 
@@ -62,6 +62,12 @@ class Given:
     def codes(self) -> np.ndarray:
         """Labels of the samples that are never separated, (n,)."""
         return np.arange(length(self.X)) if self.replicates is None else self.replicates
+
+    @property
+    def held_together(self) -> np.ndarray | None:
+        """Labels of the samples that are held out together: replicates, or blocks of time."""
+        labels = blocks_of(self.places, None) if self.replicates is None else self.replicates
+        return None if labels is None else np.asarray(labels)
 
     def split(
         self, model: BaseEstimator, share: float, coverage: float, random_state: object, cv: object = None

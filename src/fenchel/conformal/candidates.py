@@ -174,7 +174,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates, order)
         model, n = clone(self._inner), length(given.X)
         train, rest = given.split(model, self.calibration_size, self.coverage, self.random_state, self.cv)
-        own = grouped(model, given.replicates, train)
+        own = grouped(model, given.held_together, train)
         self.estimator_ = model.fit(inputs_for(model, given.X, train, train), take(given.y, train), **own)
         self._calibrate(given.part(rest, model, train), _sets_of(candidates, rest, n, model))
         return self._with_columns(train, n)

@@ -1,4 +1,4 @@
-"""Samples in the order of time: blocks, weights of recent scores, levels that follow the coverage, and a test."""
+"""Samples in the order of time: weights of recent scores, levels that follow the coverage, and a test."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,12 +22,6 @@ def places_in_time(order: ArrayLike | None, n: int) -> np.ndarray | None:
     if times.shape != (n,) or any(time != time for time in times.tolist()):
         raise ValueError(f"order must have shape ({n},), one time for each sample and none missing. Got {times.shape}.")
     return np.argsort(np.argsort(times, kind="stable"))
-
-
-def blocks(places: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return both parts of so many folds, each a block of neighbours in time."""
-    by_time = np.argsort(places)
-    return [(np.setdiff1d(by_time, part), part) for part in np.array_split(by_time, count)]
 
 
 def recency(places: np.ndarray, half_life: float) -> np.ndarray:

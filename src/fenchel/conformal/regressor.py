@@ -19,7 +19,7 @@ from fenchel._progress import Progress, part, tracked
 from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.calibration import Calibration, Given, checked, labels_of
 from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
-from fenchel.conformal.order import blocks, exchangeability_p_value, warn_of_drift
+from fenchel.conformal.order import exchangeability_p_value, warn_of_drift
 from fenchel.conformal.widths import (
     ENOUGH,
     Widths,
@@ -191,9 +191,10 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
             label stay on one side of every split, also of the regressor's own search if its ``fit`` takes ``groups``,
             and together count as one calibration sample. Without it the bands of replicated samples are far too narrow.
         order : array of shape (n,) or None, default=None
-            Times of the samples, or anything that sorts them. The calibration part is then the latest one, the folds of
-            ``"cv+"`` are blocks, recent scores count more, by one half after half of the calibration samples, and
-            ``update`` follows what comes. A warning reports scores that change with time.
+            Times of the samples, or anything that sorts them. The calibration part is then the latest one. Folds are
+            blocks of time, also those of the regressor's own search if its ``fit`` takes ``groups``. Scores count half
+            after half of the calibration samples, and ``update`` follows what comes. A warning reports scores that
+            change with time.
         **fit_params : dict
             Further arguments passed to the regressor's ``fit``, such as ``grid``.
 
@@ -205,7 +206,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         self._validate()
         self.output_names_ = column_names(y)
         given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates, order)
-        trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.replicates)
+        trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.held_together)
         if self.method != "split":
             return self._fit_held_out(trainer, given)
         train, rest = given.split(self._inner, self.calibration_size, self.coverage, self.random_state, self.cv)
@@ -403,13 +404,12 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
     def _fit_held_out(self, trainer: Trainer, given: Given) -> Self:
         """Calibrate each sample by a model fitted without it."""
         X, everyone = given.X, np.arange(length(given.X))
+        if given.places is not None and (self.method == "jackknife+" or not isinstance(self.cv, Integral)):
+            raise ValueError("order= requires method='split', or method='cv+' with a number of folds as cv.")
         trainer.check_method(self.method)
         if self.method == "jackknife+" and "leaves" in trainer.estimator.get_params(deep=False):
             trainer = replace(trainer, estimator=clone(trainer.estimator).set_params(leaves=False))
-        if given.places is not None and (self.method == "jackknife+" or not isinstance(self.cv, Integral)):
-            raise ValueError("order= requires method='split', or method='cv+' with a number of blocks as cv.")
-        cv = self.cv if given.places is None else blocks(given.places, int(self.cv))  # type: ignore[call-overload]
-        folds = [] if self.method == "jackknife+" else trainer.folds(everyone, cv, self.random_state)
+        folds = [] if self.method == "jackknife+" else trainer.folds(everyone, self.cv, self.random_state)
         with part(1 / (1 + len(folds)) if folds else _FIT):
             self.estimator_ = trainer.fit_on(everyone)
         models: HeldOutModels
