@@ -114,6 +114,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     default = StructuredPredictor
+    _calibration: Calibration
     _limits: ClassVar[dict[str, Interval | Options]] = {
         "coverage": Interval(0, 1),
         "measure": Options(("margin", "distance")),

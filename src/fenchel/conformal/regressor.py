@@ -159,6 +159,7 @@ class ConformalRegressor(AroundMixin, FramesOutMixin, R2ScoreMixin, MetaEstimato
         self.random_state = random_state
         self.progress = progress
 
+    _calibration: Calibration
     output_names_: Sequence[object] | None = None  # for models saved by earlier releases
 
     @tracked
