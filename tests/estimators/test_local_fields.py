@@ -116,6 +116,14 @@ def test_volumes_with_and_without_channels():
     assert_allclose(channels.predict(X[..., None])[..., 0], whole.predict(X), rtol=1e-9, atol=1e-12)
 
 
+def test_a_rollout_that_leaves_the_data_says_so():
+    X = waves(20, 8)
+    model = FieldRegressor(OperatorKernelRegressor("linear", lam=1e-8)).fit(X, 1.5 * X)
+    model.rollout(X[:2], 1)
+    with pytest.warns(DataWarning, match="training outputs are below"):
+        model.rollout(X[:2], 5)
+
+
 def test_a_rollout_predicts_from_predictions(fitted):
     model, X = fitted
     found = model.rollout(X[:2], 3)

@@ -157,6 +157,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             self.estimator,
         )
         A, B = (namespace(X).reshape(part, (part.shape[0], *self._grid(part.shape[1:]))) for part in (X, Y))
+        self._largest = float(np.nanmax(np.abs(host(B))))
         self._map: FieldMap = best_map(plan, self.local, A, B, weights)
         self.estimator_, self.neighbourhood_ = self._map.estimator, self._map.neighbourhood
         return self
@@ -203,7 +204,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         Returns
         -------
         y : array of shape (n, steps, ...)
-            The predicted functions.
+            The predicted functions. A warning says if they are far outside the range of the training outputs.
         """
         check_is_fitted(self)
         check_scalar(steps, "steps", Integral, min_val=1)
@@ -211,11 +212,20 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             raise ValueError(
                 f"A rollout needs outputs of the shape of the inputs. Got {self.output_shape_} and {self.input_shape_}."
             )
-        states = []
+        states, xp = [], namespace(X)
         for _ in range(steps):
             X = self.predict(X)
             states.append(X)
-        return namespace(X).stack(states, axis=1)
+        found = xp.stack(states, axis=1)
+        if float(xp.max(xp.abs(found))) > 2 * self._largest:
+            warn_user(
+                f"The rollout has values up to {float(xp.max(xp.abs(found))):.3g}, but training outputs are below "
+                f"{self._largest:.3g}: the map amplifies its own errors. Fit it to inputs with noise of the size of "
+                "such errors, or set local=False.",
+                DataWarning,
+                "rollouts",
+            )
+        return found
 
     def score(self, X: Array, y: Array, sample_weight: Array | None = None) -> float:
         """Return the coefficient of determination R², over all points of the outputs.
