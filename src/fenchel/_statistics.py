@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["ROUND_OFF", "distinct_rows", "ranked", "repeats_of", "weight_unit", "weighted_median", "weighted_quantile"]
+__all__ = ["ROUND_OFF", "distinct_rows", "is_clearly_positive", "ranked", "repeats_of", "weight_unit"]
+__all__ += ["weighted_median", "weighted_quantile"]
 
 # Relative difference of two errors that is attributed to round-off: that of an eigenbasis whose eigenvalues reach down
 # to the root of the precision. Errors of distinct models differ by their sampling error, which is larger by far.
@@ -27,6 +28,11 @@ def ranked(errors: ArrayLike) -> np.ndarray:
     unit = ROUND_OFF * (abs(least) + ROUND_OFF * abs(float(np.median(known)))) or 1.0
     with np.errstate(over="ignore"):
         return np.argsort(np.floor((values - least) / unit + 0.5), kind="stable")
+
+
+def is_clearly_positive(gains: np.ndarray, errors: float) -> bool:
+    """Whether the mean of gains exceeds so many of its standard errors."""
+    return bool(np.mean(gains) > errors * np.std(gains) / np.sqrt(len(gains)))
 
 
 def weight_unit(weights: np.ndarray) -> float:

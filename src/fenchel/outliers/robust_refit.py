@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from fenchel._array import Inputs, Outputs, as_rows, has_shape, is_sparse
 from fenchel._check import Interval, check_parameters
 from fenchel._progress import Progress, part, tracked
+from fenchel._statistics import is_clearly_positive
 from fenchel.data.containers import inputs_for, length, numbers, on_one_grid, take
 from fenchel.data.frames import FramesOutMixin, column_names, in_container
 from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
@@ -257,7 +258,7 @@ def _last_that_is_better(norms: dict[str, np.ndarray]) -> str:
     for name in list(norms)[1:]:
         old, new = norms[kept], norms[name]
         gain = np.minimum(old, ceiling) ** 2 - np.minimum(new, ceiling) ** 2 if name == "trimmed" else old - new
-        if np.mean(gain) > _ERRORS * np.std(gain) / np.sqrt(len(gain)):
+        if is_clearly_positive(gain, _ERRORS):
             kept = name
     return kept
 

@@ -36,7 +36,6 @@ __all__ = [
     "is_robust",
     "raced",
     "repeated_pairs",
-    "trial_row",
     "trial_table",
 ]
 
@@ -87,6 +86,13 @@ class KernelChoice:
             targets = targets * problem.mask
         targets = targets if problem.root is None else targets * problem.root
         return training_set.with_targets(targets)
+
+    def told(self, name: str, fits: Sequence[tuple[Trial, float]]) -> "KernelChoice":
+        """Return the choice with further trials, and a column for what sets them apart, which was zero before."""
+        rows = [_trial_row(trial, self.is_robust) | {name: value} for trial, value in fits]
+        before = self.trials | {name: [0.0] * len(self.trials["lam"])}
+        trials = {key: [*values, *(row[key] for row in rows)] for key, values in before.items()}
+        return replace(self, trials=trials)
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -310,10 +316,10 @@ def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: Trai
 
 def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:
     """Return the trials of robust and other searches as a dict of lists with one entry for each trial."""
-    rows = [trial_row(trial, is_robust) for is_robust, search in searches.items() for trial in search.trials]
+    rows = [_trial_row(trial, is_robust) for is_robust, search in searches.items() for trial in search.trials]
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def trial_row(trial: Trial, is_robust: bool) -> dict[str, Any]:
+def _trial_row(trial: Trial, is_robust: bool) -> dict[str, Any]:
     """Return what is told of a trial."""
     return {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}

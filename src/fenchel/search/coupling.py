@@ -3,18 +3,18 @@
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._array import host
 from fenchel._progress import here
-from fenchel._statistics import ranked
+from fenchel._statistics import is_clearly_positive, ranked
 from fenchel.data.content import shuffled
 from fenchel.kernels import Matrix
 from fenchel.representations import CoordinateSpace
-from fenchel.search.choice import KernelChoice, repeated_pairs, trial_row
+from fenchel.search.choice import KernelChoice, repeated_pairs
 from fenchel.search.race import KernelSearch, Trial
 
 __all__ = ["coupled"]
@@ -41,10 +41,9 @@ def coupled(choice: KernelChoice, groups: np.ndarray | None) -> KernelChoice:
         here().reach(k / _KERNELS)
         gram = values.gram(choice.search.ridges.inputs.kernel(trial.candidate)(values.X))
         best += [_best(choice, values, trial, share, gram * values.between(correlation, share)) for share in _SHARES]
-    found = replace(choice, trials=_told(choice, best))
+    found = choice.told("share", [(fit.trial, fit.share) for fit in best])
     alone, joint = _first([fit for fit in best if fit.share == 0]), _first(best)
-    gains = alone.errors - joint.errors
-    if not float(np.sum(gains)) > _ERRORS * math.sqrt(len(gains)) * float(np.std(gains)):
+    if not is_clearly_positive(alone.errors - joint.errors, _ERRORS):
         return found
     operator = Matrix(_operator(correlation, joint.share))
     return replace(found, search=values.searched(choice.search, joint), operator=operator)
@@ -176,10 +175,3 @@ def _correlation(choice: KernelChoice) -> np.ndarray:
 def _operator(correlation: np.ndarray, share: float) -> np.ndarray:
     found: np.ndarray = (1 - share) * np.eye(len(correlation)) + share * correlation
     return found
-
-
-def _told(choice: KernelChoice, fits: list[_Fit]) -> dict[str, list[Any]]:
-    """Return the trials of the race and those of the coupling, with their shares."""
-    rows = [trial_row(fit.trial, choice.is_robust) | {"share": fit.share} for fit in fits]
-    before = choice.trials | {"share": [0.0] * len(choice.trials["lam"])}
-    return {name: [*values, *(row[name] for row in rows)] for name, values in before.items()}

@@ -5,17 +5,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.tree import ExtraTreeRegressor
 
 from fenchel._array import host
-from fenchel._statistics import ranked
+from fenchel._statistics import is_clearly_positive, ranked
 from fenchel.data.content import shuffled
 from fenchel.kernels import Leaves, ScalarKernel, Scaled, Standardized
-from fenchel.search.choice import KernelChoice, repeated_pairs, trial_row
+from fenchel.search.choice import KernelChoice, repeated_pairs
 from fenchel.search.race import Trial
 
 __all__ = ["with_leaves"]
@@ -43,10 +43,9 @@ def with_leaves(choice: KernelChoice, groups: np.ndarray | None, folds: Sequence
     if forest is None:
         return choice
     fits = [_best(choice, forest, weight) for weight in _WEIGHTS]
-    alone, joint = fits[0], _first(fits[1:])
-    found = replace(choice, trials=_told(choice, fits))
-    gains = alone.errors - joint.errors
-    if not float(np.sum(gains)) > _ERRORS * math.sqrt(len(gains)) * float(np.std(gains)):
+    alone, joint = fits[0], fits[1 + int(ranked([fit.trial.error for fit in fits[1:]])[0])]
+    found = choice.told("leaves", [(fit.trial, fit.weight) for fit in fits])
+    if not is_clearly_positive(alone.errors - joint.errors, _ERRORS):
         return found
     return forest.chosen(found, joint)
 
@@ -178,15 +177,3 @@ def _best(choice: KernelChoice, forest: _Forest, weight: float) -> _Fit:
     error = float(np.sum(squares[at]) / np.sum(forest.weights))
     trial = Trial(choice.search.candidate, len(forest.places), float(lams[at]), error, time.perf_counter() - start)
     return _Fit(trial, weight, float(lams[at]), left_out[at], squares[at])
-
-
-def _first(fits: Sequence[_Fit]) -> _Fit:
-    """Return the fit with the smallest error."""
-    return fits[int(ranked([fit.trial.error for fit in fits])[0])]
-
-
-def _told(choice: KernelChoice, fits: Sequence[_Fit]) -> dict[str, list[Any]]:
-    """Return the trials of the race and those of the forest, with its weights."""
-    rows = [trial_row(fit.trial, choice.is_robust) | {"leaves": fit.weight} for fit in fits]
-    before = choice.trials | {"leaves": [0.0] * len(choice.trials["lam"])}
-    return {name: [*values, *(row[name] for row in rows)] for name, values in before.items()}
