@@ -15,6 +15,7 @@ from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegress
 from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
+from fenchel.model.sample import Sample
 from fenchel.representations import Representation
 from fenchel.resample.folds import blocks_of
 from fenchel.search.choice import KernelChoice, is_auto
@@ -40,8 +41,9 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     Parameters
     ----------
     kernel : "auto", str, kernel or callable, default="auto"
-        ``"auto"`` searches for a kernel on the columns of X, using at most 1000 samples; other values are as for
-        ``OperatorKernelRegressor``.
+        ``"auto"`` searches for a kernel on the columns of X, using at most 1000 samples. Missing inputs (NaN) become
+        medians, with an indicator for each column that has some (``fenchel.kernels.Completed``). Other values are as
+        for ``OperatorKernelRegressor``.
     operator
         As for ``OperatorKernelRegressor``; if outputs are missing, ``None`` with ``kernel="auto"`` also compares
         operators that couple them. Quantities that are estimated from the data (a median bandwidth, the covariance of
@@ -108,7 +110,8 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         it was decided, the best ``lam`` for these relative to the mean diagonal, the leave-one-out ``error`` and
         ``seconds``. If outputs are missing, the ``share`` of their correlation in the operator: zero in the race of
         kernels, which the trials of operators follow. If a forest was compared, the relative weight of its ``leaves``,
-        in the trials that follow the race. ``None`` for a given kernel.
+        in the trials that follow the race. If inputs are missing, the columns with ``gaps``. ``None`` for a given
+        kernel.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
     n_searched_ : int
@@ -211,12 +214,12 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         """
         return self._choose(X, y, sample_weight, blocks_of(order, groups))
 
-    def _extended(self, choice: KernelChoice, search: Search) -> KernelChoice:
+    def _extended(self, choice: KernelChoice, search: Search, sample: Sample) -> KernelChoice:
         """Return the choice with an operator that couples outputs with missing values, or with a kernel of trees."""
         targets = choice.training_set.targets
         if targets.observed is None:
             is_open = self.leaves and isinstance(self.cv, Integral) and self.metric is None
-            return with_leaves(choice, search.groups, search.folds(choice.training_set)) if is_open else choice
+            return with_leaves(choice, search.groups, search.folds_of(sample)) if is_open else choice
         return coupled(choice, search.groups) if self.operator is None and targets.width > 1 else choice
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> OperatorKernelRegressor:
@@ -233,4 +236,5 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
+        tags.input_tags.allow_nan = is_auto(self.kernel) and self.metric is None
         return tags

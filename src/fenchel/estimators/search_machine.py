@@ -22,6 +22,7 @@ from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
+from fenchel.search.missing_inputs import completed
 from fenchel.search.race import MOST_SAMPLES, race_share
 from fenchel.search.result import SearchResult
 from fenchel.search.scoring import Scoring, scored
@@ -183,11 +184,11 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             return Prepared(machines[False], training_set, search.on(training_set), None, whole)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
-        most = self.most_raced
+        most, (filled, back) = self.most_raced, completed(sample, metric)
         with part(race_share(sample.n_samples, most)):
-            choice = raced(tasks.__getitem__, sample, spec, search.folds, losses, metric, search.groups, most)
+            choice = raced(tasks.__getitem__, filled, spec, search.folds, losses, metric, search.groups, most)
         with part(self._after_race):
-            choice = self._extended(choice, search)
+            choice = back(self._extended(choice, search, sample))
         machine = machines[choice.is_robust].set_params(**choice.parts)
         training_set, search = self._narrowed(choice, search, machine, spec, **form)
         return Prepared(machine, training_set, search.on(training_set, is_free=search.is_open), choice, whole)
@@ -197,7 +198,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         kernel = as_operator_kernel(Gaussian() if is_auto(self.kernel) else machine.kernel)
         check_fits(whole.X, kernel, spec_of(machine))
 
-    def _extended(self, choice: KernelChoice, search: Search) -> KernelChoice:
+    def _extended(self, choice: KernelChoice, search: Search, sample: Sample) -> KernelChoice:
         """Return the choice with what an estimator compares after the race: an output operator, a kernel of trees."""
         return choice
 

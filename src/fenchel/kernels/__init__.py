@@ -5,6 +5,7 @@ from fenchel.kernels import (
     blocks,
     columns,
     combined,
+    completed,
     equivariant,
     fingerprints,
     functional,
@@ -24,6 +25,7 @@ from fenchel.kernels.aligned import *  # noqa: F403
 from fenchel.kernels.blocks import *  # noqa: F403
 from fenchel.kernels.columns import *  # noqa: F403
 from fenchel.kernels.combined import *  # noqa: F403
+from fenchel.kernels.completed import *  # noqa: F403
 from fenchel.kernels.equivariant import *  # noqa: F403
 from fenchel.kernels.fingerprints import *  # noqa: F403
 from fenchel.kernels.functional import *  # noqa: F403
@@ -46,6 +48,7 @@ __all__ = [
     *blocks.__all__,
     *columns.__all__,
     *combined.__all__,
+    *completed.__all__,
     *equivariant.__all__,
     *fingerprints.__all__,
     *functional.__all__,

@@ -6,15 +6,17 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, Outputs, as_like, host
+from fenchel._array import Array, Outputs, as_like, host, is_sparse, namespace
 from fenchel._check import Options, check_parameter
 from fenchel.data.frames import column_names
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.kernels import (
+    Completed,
     KernelLike,
     OperatorKernel,
     OperatorLike,
     as_operator_kernel,
+    as_scalar_kernel,
     is_pairwise,
     takes_missing,
 )
@@ -83,7 +85,7 @@ class Vectors(Task):
             X,
             y,
             takes_sparse=True,
-            takes_missing=takes_missing(self.kernel),
+            takes_missing=takes_missing(self.kernel) or self.is_open,
             is_pairwise=is_pairwise(self.kernel),
             takes_gaps=True,
         )
@@ -91,6 +93,11 @@ class Vectors(Task):
         y = vectors_like(y, X, takes_gaps=not is_gram)
         form = OutputForm(tuple(y.shape[1:]), names=names)
         return with_values(Sample.of(X, y, inputs, form, sample_weight, is_gram))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the kernel is chosen from the data, which then may lack inputs."""
+        return isinstance(self.kernel, str) and self.kernel == "auto"
 
     def unlearned(self) -> Representation:
         """Return the representation of the outputs before it is learned."""
@@ -108,7 +115,8 @@ class Vectors(Task):
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel times the output operator."""
-        kernel = as_operator_kernel(self.kernel, self.operator)
+        given = Completed(as_scalar_kernel("auto")) if self.is_open and _has_gaps(sample.X) else self.kernel
+        kernel = as_operator_kernel(given, self.operator)
         return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
 
     def _moments(self, sample: Sample, representation: Representation) -> TargetScale | None:
@@ -147,6 +155,11 @@ def with_values(sample: Sample) -> Sample:
         "no-output",
     )
     return sample.keeping(rows)
+
+
+def _has_gaps(X: Array) -> bool:
+    """Whether some inputs are missing."""
+    return not is_sparse(X) and bool(namespace(X).any(namespace(X).isnan(X)))
 
 
 def _columns(y: Array) -> Array:
