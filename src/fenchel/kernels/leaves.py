@@ -124,7 +124,7 @@ class Leaves(VectorKernel):
     @classmethod
     def examples(cls) -> list[Self]:
         """Return instances that the contract tests run on."""
-        X = np.linspace(0, 2, 9)[:, None]
+        X = np.linspace(-0.1, 2.1, 7)[:, None]
         trees = [DecisionTreeRegressor(max_depth=depth).fit(X, np.sin(5 * X)) for depth in (1, 3)]
         return [cls.of(trees)]
 
