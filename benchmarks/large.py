@@ -1,4 +1,4 @@
-"""Large samples: agreement with the CPU, then time and memory of fits from features, and of exact ones.
+"""Large samples: agreement with the CPU, time and memory of fits from features, of exact ones, and of searches.
 
 python benchmarks/large.py cuda 1e6 1000 200     device, samples, landmarks, outputs
 python benchmarks/large.py cpu 1e5 500 50        to a gap of 1e-4, the exact gap estimated from rows
@@ -8,6 +8,9 @@ python benchmarks/large.py shares cuda           products of fits, of what the d
 python benchmarks/large.py families              the problems of the other benchmarks, in tiles and with a stored matrix
 python benchmarks/large.py exact 3e4 1000 5      the kernel in tiles, never stored, to an exact gap of 1e-4
 python benchmarks/large.py exact:cuda 1e5 2000 20 1e-5 float32      to a gap of 1e-5, tiles in float32
+python benchmarks/large.py search:cuda 1e6 5     the class without arguments on samples, outputs; smooth outputs
+python benchmarks/large.py search:cuda 1e6 20 wrong      a tenth of the outputs wrong
+python benchmarks/large.py rivals 6e4 3000       one fit each of rivals in given settings, Nystroem with 3000 landmarks
 """
 
 import json
@@ -20,10 +23,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sizes import smooth
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import HuberRegressor
+from sklearn.linear_model import HuberRegressor, Ridge
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
 
-from fenchel import OperatorKernelRegressor
+from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel._array import host
 from fenchel.approximations import Nystrom
 from fenchel.approximations.landmark_features import inverse_root
@@ -84,6 +91,53 @@ def exact(as_array: Any, wait: Any, n: int, size: int, p: int, tol: float = 1e-4
     say(part="exact", n=n, landmarks=size, outputs=p, tiles=tiles, seconds=time.perf_counter() - start,
         cpu=time.process_time() - cpu, gap=model.duality_gap_, certificate=model.certificate_, status=model.status_,
         **memory())  # fmt: skip
+
+
+def search(as_array: Any, wait: Any, n: int, p: int, kind: str = "smooth") -> None:
+    """Fit the class without arguments; the error is that of 2000 new inputs, relative to the mean."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    X, Y, X_new, truth = smooth(n, 0) if kind == "smooth" else of_wrong(n, p)
+    arrays, start, cpu = (as_array(X), as_array(Y)), time.perf_counter(), time.process_time()
+    model = OperatorKernelRegressorCV().fit(*arrays)
+    wait()
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    say(part="search", data=kind, n=n, outputs=Y.shape[1], seconds=seconds, cpu=cpu, gap=model.duality_gap_,
+        certificate=model.certificate_, status=model.status_, loss=repr(model.best_loss_),
+        kernel=repr(model.best_kernel_), ridge=model.best_lam_ * n,
+        error=distance(host(model.predict(as_array(X_new))), truth), **memory())  # fmt: skip
+
+
+def distance(found: np.ndarray, truth: np.ndarray) -> float:
+    """Return the root mean squared distance to noise-free outputs, over that of their mean."""
+    return float(np.sqrt(np.mean((found - truth) ** 2) / np.mean((truth - truth.mean(axis=0)) ** 2)))
+
+
+def of_wrong(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a training sample with wrong outputs, and 2000 new inputs with their noise-free outputs."""
+    X, Y, truth = sample(n + 2000, p)
+    return X[:n], Y[:n], X[n:], truth[n:]
+
+
+def rivals(n: int, size: int) -> None:
+    """Fit rivals to the smooth sample of ``search``, once for each of a few settings."""
+    X, Y, X_new, truth = smooth(n, 0)
+    boosting = [HistGradientBoostingRegressor(max_iter=count, early_stopping=False) for count in (300, 1000)]
+    models = [
+        *(MultiOutputRegressor(model) for model in boosting),
+        RandomForestRegressor(max_features=0.4, random_state=0),
+        ExtraTreesRegressor(random_state=0),
+        *(
+            make_pipeline(Nystroem(gamma=gamma, n_components=size, random_state=0), Ridge(alpha))
+            for gamma in (0.01, 0.0178, 0.0316)
+            for alpha in (1e-2, 1e-4)
+        ),
+    ]
+    for model in models:
+        start = time.process_time()
+        found = model.fit(X, Y).predict(X_new)
+        cpu = time.process_time() - start
+        say(part="rival", model=" ".join(repr(model).split()), n=n, cpu=cpu,
+            error=distance(found, truth))  # fmt: skip
 
 
 def timing(as_array: Any, wait: Any, n: int, size: int, p: int, **options: Any) -> None:
@@ -255,6 +309,13 @@ def main() -> None:
     kind, rest = sys.argv[1], sys.argv[2:]
     if kind in ("families", "grows", "shares"):
         return {"families": families, "grows": grows, "shares": shares}[kind](*rest)
+    if kind == "rivals":
+        return rivals(*(int(float(text)) for text in rest))
+    if kind.startswith("search"):
+        as_array, wait = arrays_on(kind.partition(":")[2])
+        if ":" in kind:
+            exact(as_array, wait, 5000, 500, 20)  # compiles the kernels
+        return search(as_array, wait, *(int(float(text)) for text in rest[:2]), *rest[2:])
     n, size, p = (int(float(text)) for text in rest[:3])
     if kind == "peer":
         return peer(n, size, p)

@@ -44,8 +44,7 @@ def test_other_kernels_have_none(kernel):
     assert distance_terms(kernel, np.ones((3, 2))) is None
 
 
-def test_arrays_of_the_host_have_no_fused_product_in_float64():
-    assert fused_products(Gaussian(0.3), np.ones((3, 2)), None, False) == []
+def test_two_samples_of_the_host_have_no_fused_product():
     assert fused_products(Gaussian(0.3), np.ones((3, 2)), np.ones((1, 2)), True) == []
 
 

@@ -63,12 +63,12 @@ class Extended:
         for profile, weight, columns in self.parts:
             left, right = X[:, columns], (X if Z is None else Z)[:, columns]
             squares = left @ np.hstack([right[:, :-2], right[:, -1:], right[:, -2:-1]]).T
-            np.minimum(squares, 0, out=squares)
             if Z is None:
                 np.fill_diagonal(squares, 0)
-            if profile == "gaussian":
+            if profile == "gaussian":  # of points that are nearly equal it may exceed 1 by round-off
                 values = np.exp(squares, out=squares)
             else:
+                np.minimum(squares, 0, out=squares)
                 values = _OF_DISTANCE[profile](np.sqrt(np.negative(squares, out=squares), out=squares))
             if weight != 1:
                 values *= values.dtype.type(weight)
@@ -81,10 +81,10 @@ class Extended:
         return np.full(len(X), sum(weight for _, weight, _ in self.parts), dtype=X.dtype)
 
 
-def extended_product(terms: list[tuple[str, np.ndarray, float]]) -> Product:
-    """Return the product with a sum of terms (profile, points, weight), in tiles of float32 where these are curved."""
+def extended_product(terms: list[tuple[str, np.ndarray, float]], dtype: type) -> Product:
+    """Return the product with a sum of terms (profile, points, weight), in tiles of a dtype where these are curved."""
     linear = [(points, weight) for profile, points, weight in terms if profile == "linear"]
-    kernel, extended = Extended.of([term for term in terms if term[0] != "linear"], np.float32)
+    kernel, extended = Extended.of([term for term in terms if term[0] != "linear"], dtype)
 
     def product(A: np.ndarray) -> np.ndarray:
         total = kernel_product(kernel, extended, None, A)

@@ -62,9 +62,9 @@ def _of_distance_terms(kernel: ScalarKernel, X: Array, Z: Array | None, is_singl
     """Return fused products, the fastest first, or none if that is not supported.
 
     It supports torch arrays in float64 on CUDA with Triton installed, and sums of Gaussian, Laplacian, Matérn (1/2,
-    3/2, 5/2) and linear kernels on vectors; of NumPy arrays in float32, without the Laplacian kernel.
+    3/2, 5/2) and linear kernels on vectors; and NumPy arrays, without kernels that are not smooth where this matters.
     """
-    on_host = is_numpy(X) and is_single and Z is None and X.ndim == 2 and np.issubdtype(X.dtype, np.floating)
+    on_host = is_numpy(X) and Z is None and X.ndim == 2 and np.issubdtype(X.dtype, np.floating)
     if not on_host and not _is_supported(X, is_single):
         return []
     left = distance_terms(kernel, X)
@@ -75,7 +75,8 @@ def _of_distance_terms(kernel: ScalarKernel, X: Array, Z: Array | None, is_singl
     if on_host:
         curved = [pair for pair in pairs if pair.left.profile != "linear"]
         terms = [(pair.left.profile, pair.left.points, pair.left.weight) for pair in pairs]
-        return [extended_product(terms)] if curved and all(pair.is_smooth(_HALVES) for pair in curved) else []
+        is_near = bool(curved) and all(pair.is_smooth(_HALVES if is_single else _DOUBLE) for pair in curved)
+        return [extended_product(terms, np.float32 if is_single else np.float64)] if is_near else []
     return [_FusedSum(pairs, tiles) for tiles in ((_HALVES, _SINGLE, _DOUBLE) if is_single else (_DOUBLE,))]
 
 
