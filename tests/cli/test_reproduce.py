@@ -107,6 +107,17 @@ def test_a_reduced_run_says_so_and_a_miss_is_status_1(cubes, tmp_path):
     assert not (tmp_path / "parts").exists()
 
 
+def test_full_runs_compute_the_finer_grids_where_there_are_any(cubes, tmp_path, monkeypatch):
+    both = call("reproduce", "cubes", "--quick", "--full", "--output", tmp_path)
+    assert both.exit_code == 2 and "Use either --quick or --full" in both.output
+    assert call("reproduce", "cubes", "--full", "--output", tmp_path / "same").exit_code == 0
+    assert len(list((tmp_path / "same" / "parts").glob("cubes-*.json"))) == 4
+    finer = [Unit(f"cubes-full-{k}", cube, (k,)) for k in range(1, 5)]
+    monkeypatch.setattr(Cubes, "full_units", staticmethod(lambda: finer), raising=False)
+    assert call("reproduce", "cubes", "--full", "--output", tmp_path / "finer").exit_code == 0
+    assert sorted(file.stem for file in (tmp_path / "finer" / "parts").iterdir()) == [unit.name for unit in finer]
+
+
 @pytest.fixture
 def more(cubes, monkeypatch):
     """A tie, a row that needs no inputs, and two rows after a look at test data."""

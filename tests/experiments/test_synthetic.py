@@ -40,7 +40,8 @@ def test_shape_of_the_table(monkeypatch):
     monkeypatch.setattr(synthetic, "LAMS", np.logspace(-6, -4, 4).tolist())
     monkeypatch.setattr(synthetic, "KAPPAS", [0.02])
     monkeypatch.setattr(synthetic, "EPSILONS", [0.1, 0.5])
-    first = [synthetic.Unit("synthetic-0", synthetic._draw, (0, True)), synthetic.units()[-1]]
+    first = [synthetic.Unit("synthetic-0", synthetic._draw, (0, True))]
+    first.append(synthetic.Unit("synthetic-figures", synthetic._figures, (3,)))
     outcome = run(synthetic, first)
     rows, found = outcome.rows, outcome.found
     kernel, linear = found["means"]["kernel"], found["means"]["linear"]
@@ -65,7 +66,19 @@ def test_shape_of_the_table(monkeypatch):
         assert errors.shape == (2, 4)
         assert nulls[1].min() > nulls[0].max()
     if pytest.importorskip("matplotlib"):
-        assert len(synthetic.draw(found).axes) == 6
+        assert len(synthetic.draw(found).axes) == 8
+    surfaces = found["surfaces"]
+    assert all(surfaces[f"{setting}, H1"].shape == (3, 4) for setting in (outliers, everywhere))
+    # Figure 4: some kappa is better than the square loss; for local outliers that of H1 only
+    least = {key: surface.min() for key, surface in surfaces.items()}
+    assert max(least[f"{outliers}, H1"], least[f"{outliers}, H2"]) < 0.6 * least[f"{outliers}, square"]
+    assert least[f"{everywhere}, H1"] < 0.5 * least[f"{everywhere}, H2"]
+
+
+def test_surfaces_have_the_grid_of_the_paper():
+    *_, figures = synthetic.units()
+    assert figures.args == () and len(synthetic.SURFACE_KAPPAS) == 25 and len(synthetic.LAMS) == 10
+    assert synthetic.units(quick=True)[-1].args == (len(synthetic.KAPPAS),)
 
 
 def test_robustness_ratio_by_hand():

@@ -26,7 +26,18 @@ from fenchel.exceptions import ScaleWarning
 from fenchel.papers.comparison import Comparison
 from fenchel.report.axes import COLOURS, Axes, Figure
 
-__all__ = ["Experiment", "Outcome", "Progress", "Unit", "absent_files", "bars", "best_of", "on_device", "run"]
+__all__ = [
+    "Experiment",
+    "Outcome",
+    "Progress",
+    "Unit",
+    "absent_files",
+    "bars",
+    "best_of",
+    "on_device",
+    "run",
+    "units_of",
+]
 
 Result = dict[str, Any]  # of a unit: numbers, lists and arrays by name
 
@@ -117,6 +128,12 @@ def run(
     results = {unit.name: kept[unit.name]["result"] for unit in units}
     rows, shown = experiment.summary(results)
     return Outcome(rows, shown, results, sum(kept[unit.name]["seconds"] for unit in units), reused)
+
+
+def units_of(experiment: Experiment, quick: bool = False, full: bool = False) -> list[Unit]:
+    """Return the units of an experiment; with ``full``, its ``full_units`` if it has finer grids of the paper."""
+    finer = getattr(experiment, "full_units", None) if full else None
+    return experiment.units(quick) if finer is None else list(finer())
 
 
 def absent_files(experiment: Experiment) -> list[str]:

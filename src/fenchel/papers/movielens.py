@@ -53,6 +53,7 @@ from fenchel.decoders import FeedbackArcSet
 from fenchel.estimators import LossTrickPredictor
 from fenchel.papers.comparison import Comparison, paired
 from fenchel.papers.experiment import Result, Unit
+from fenchel.papers.rankers import SURROGATES, scores
 from fenchel.report import figures as plots
 from fenchel.task_losses import RankLoss
 
@@ -67,6 +68,7 @@ LOOKED = (
 )
 LAMS = (0.06, 0.12, 0.25)
 RIDGE_LAMS = (4.0, 8.0, 16.0, 32.0)
+RANKER_LAMS = (1e-4, 3e-4, 1e-3, 3e-3)
 POWER = 0.25  # of the loss of the worst ranking, by which the loss of a user is divided
 PRIOR = 15.0  # weight of the artificial user, who has the shrunken mean ratings
 SHRINKAGE = 5.0  # number of ratings, equal to the overall mean, added to each film
@@ -85,12 +87,17 @@ def units(quick: bool = False) -> list[Unit]:
     """Return the trials, or one trial with fixed lam if ``quick=True``."""
     if quick:
         return [Unit("movielens-0-reduced", _losses, (0, N_TRAIN, LAMS[1:2], RIDGE_LAMS[2:3]))]
-    return [Unit(f"movielens-{trial}", _losses, (trial,)) for trial in range(TRIALS)]
+    return [
+        Unit(f"movielens-{name}{trial}", compute, (trial,))
+        for name, compute in (("", _losses), ("rankers-", _ranker_losses))
+        for trial in range(TRIALS)
+    ]
 
 
 def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
     """Compare mean rank losses with the bar and the other methods; also return the results of every trial."""
-    parts, trials = list(results.values()), len(results)
+    parts = [part for name, part in results.items() if "rankers" not in name]
+    trials = len(parts)
     losses = {name: np.array([part[name] for part in parts]) for name in METHODS}
     means = {name: float(np.mean(values)) for name, values in losses.items()}
     lams = ", ".join(f"{part['lam']:g}" for part in parts)
@@ -99,10 +106,50 @@ def summary(results: Result) -> tuple[list[Comparison], list[Result]]:
     rows = [Comparison.of_mean("loss trick, rank loss", BAR, losses["trick"], 0.0, note, **more)]
     for name in ("popularity", "shrunken", "ridge", "centred"):
         rows.append(paired(f"loss trick vs {METHODS[name]}", losses[name], losses["trick"], looked_at_test=LOOKED))
+    rows += _rows_of_rankers(results)
     slowest = max(part["seconds"] for part in parts)
     note = "300 users × 1682 films, CPU time"
     rows.append(Comparison("slowest decoding (s)", SECONDS, slowest, 0.0, note, at_most=True))
     return rows, parts
+
+
+def _rows_of_rankers(results: Result) -> list[Comparison]:
+    """Compare with the convex rankers of pairs, on the trials that have both."""
+    found = {name.removeprefix("movielens-rankers-"): part for name, part in results.items() if "rankers" in name}
+    both = [trial for trial in found if f"movielens-{trial}" in results]
+    if not both:
+        return []
+    ours, rows = np.array([results[f"movielens-{trial}"]["trick"] for trial in both]), []
+    for name in SURROGATES:
+        lams = ", ".join(f"{found[trial]['lams'][name]:g}" for trial in both)
+        theirs = [found[trial]["losses"][name] for trial in both]
+        rows.append(paired(f"loss trick vs pairs, {name}", theirs, ours, f"lam {lams}; {PUBLISHED}", LOOKED))
+    return rows
+
+
+def _ranker_losses(trial: int, n_train: int = N_TRAIN, lams: tuple[float, ...] = RANKER_LAMS) -> Result:
+    """Return the mean test losses of the convex rankers of pairs, with lam chosen on the first of the folds."""
+    hidden, (held, *_), final = _drawn(trial, n_train)
+
+    def loss(split: _Split, name: str, lam: float) -> float:
+        means = film_means(split.ratings, SHRINKAGE)
+        found = scores(split.X, split.X_new, split.ratings, means, name, lam)
+        return float(np.mean(RankLoss()(hidden[split.new], found)))
+
+    best = {name: min(lams, key=lambda lam: loss(held, name, lam)) for name in SURROGATES}
+    return {"losses": {name: loss(final, name, lam) for name, lam in best.items()}, "lams": best}
+
+
+def _drawn(trial: int, n_train: int) -> "tuple[np.ndarray, list[_Split], _Split]":
+    """Return the hidden ratings, the splits on which settings are chosen, and that of the test users."""
+    data = load_movielens100k()
+    rng = np.random.RandomState(trial)
+    users = rng.permutation(len(data.ratings))
+    train, test = users[:n_train], users[n_train:]
+    known, hidden = halves(data.ratings, rng)
+    folds = np.array_split(train, FOLDS)  # users are in random order
+    choice = [_Split(data, known, np.setdiff1d(train, fold), fold[:HELD]) for fold in folds]
+    return hidden, choice, _Split(data, known, train, test)
 
 
 def _losses(
@@ -112,14 +159,7 @@ def _losses(
     ridge_lams: tuple[float, ...] = RIDGE_LAMS,
 ) -> Result:
     """Draw users and halves of ratings, choose lam, and return the mean test loss of every method."""
-    data = load_movielens100k()
-    rng = np.random.RandomState(trial)
-    users = rng.permutation(len(data.ratings))
-    train, test = users[:n_train], users[n_train:]
-    known, hidden = halves(data.ratings, rng)
-    folds = np.array_split(train, FOLDS)  # users are in random order
-    choice = [_Split(data, known, np.setdiff1d(train, fold), fold[:HELD]) for fold in folds]
-    final = _Split(data, known, train, test)
+    hidden, choice, final = _drawn(trial, n_train)
 
     def loss(scores: np.ndarray, split: _Split) -> float:
         return float(np.mean(RankLoss()(hidden[split.new], scores)))
@@ -137,7 +177,7 @@ def _losses(
         best = chosen(ridge_lams, partial(_Split.ridge, is_centred=is_centred))
         found |= {name: loss(final.ridge(best, is_centred), final), f"{name}_lam": best}
     for name, strength in (("popularity", 0.0), ("shrunken", SHRINKAGE)):
-        found[name] = loss(np.tile(film_means(data.ratings[train], strength), (len(test), 1)), final)
+        found[name] = loss(np.tile(film_means(final.ratings, strength), (len(final.new), 1)), final)
     return found
 
 

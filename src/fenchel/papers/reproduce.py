@@ -19,7 +19,7 @@ from fenchel.data.files import write_whole
 from fenchel.datasets.store import data_folder
 from fenchel.papers.catalogue import EXPERIMENTS
 from fenchel.papers.comparison import MISS, Comparison
-from fenchel.papers.experiment import Outcome, absent_files
+from fenchel.papers.experiment import Outcome, absent_files, units_of
 from fenchel.papers.experiment import run as run_units
 from fenchel.papers.page import (
     HEADER,
@@ -47,6 +47,7 @@ def run(
     fresh: bool,
     table: Path | None,
     as_json: bool,
+    full: bool = False,
 ) -> None:
     """Run experiments, write their page, and exit with the status of the run."""
     start, commit = time.perf_counter(), _commit()  # a long run may end after the next commit
@@ -57,7 +58,7 @@ def run(
     output.mkdir(parents=True, exist_ok=True)
     done = []
     for name in chosen:
-        outcome = _run(name, quick, parts, jobs, dask, silent=as_json)
+        outcome = _run(name, quick, full, parts, jobs, dask, silent=as_json)
         fig = EXPERIMENTS[name].draw(outcome.found)
         fig.savefig(output / f"{name}.png", dpi=110)
         about = cleandoc(EXPERIMENTS[name].__doc__ or name)
@@ -92,10 +93,10 @@ def _with_data(names: tuple[str, ...]) -> list[str]:
     return [name for name in chosen if name not in absent]
 
 
-def _run(name: str, quick: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:
+def _run(name: str, quick: bool, full: bool, folder: Path, jobs: int, dask: str | None, silent: bool) -> Outcome:
     """Run one experiment with a progress bar."""
     experiment = EXPERIMENTS[name]
-    units = experiment.units(quick)
+    units = units_of(experiment, quick, full)
     with rich_progress.Progress(disable=silent, transient=True) as bar:
         task = bar.add_task(name, total=len(units))
         return run_units(

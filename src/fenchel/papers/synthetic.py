@@ -18,6 +18,7 @@ competing methods.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +41,7 @@ T = np.linspace(0, 1, 100)
 LENGTHS, OUTLIER_LENGTHS = (0.05, 0.1, 0.5, 0.7), (0.01, 0.05, 1.0, 4.0)
 LAMS = np.logspace(-6, -3, 10).tolist()
 KAPPAS = np.logspace(-3, -1, 4)
+SURFACE_KAPPAS = np.logspace(-3, -1, 25)  # of Figure 4, as in the paper
 EPSILONS = np.logspace(-2, 0, 7)
 ORDERS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -51,11 +53,19 @@ LOOKED_ORDER = "p is that of the lowest test error, as in the figure."
 LOOKED = "Loss parameters and lam are those of the lowest test error, as for the reference and the competing methods."
 
 CLEAN, GLOBAL, LOCAL, EVERYWHERE = SETTINGS = ("clean", "type 2, share 0.1", "type 3, share 0.1", "type 3, share 1")
-LOSSES: dict[str, list[Loss]] = {
-    "square": [Square()],
-    "H2": [Huber(float(kappa) / 2) for kappa in KAPPAS],  # the public code's kappa is ours times sqrt(m / components)
-    "H1": [Huber(float(kappa), p=1) for kappa in KAPPAS],
-}
+SURFACES = {GLOBAL: "4a", EVERYWHERE: "4b"}  # of Figure 4
+
+
+def _losses(kappas: np.ndarray) -> dict[str, list[Loss]]:
+    """Return the losses of each name, at kappas in the scale of the public code: ours times sqrt(m / components)."""
+    return {
+        "square": [Square()],
+        "H2": [Huber(float(kappa) / 2) for kappa in kappas],
+        "H1": [Huber(float(kappa), p=1) for kappa in kappas],
+    }
+
+
+LOSSES = _losses(KAPPAS)
 ANY_ORDER = {p: [Huber(float(KAPPAS[2]), p)] for p in ORDERS}
 REFERENCE = {  # computed by this project in 3 draws: the paper has figures only
     CLEAN: (0.0122, 0.0122, 0.0122),
@@ -74,7 +84,10 @@ Tables = dict[tuple[str, Name], np.ndarray]  # the same, with all draws
 def units(quick: bool = False) -> list[Unit]:
     """Return 20 draws, five of them with linear models, nonlinear link and study of p; 3 and 1 if ``quick=True``."""
     draws, more = (3, 1) if quick else (DRAWS, 5)
-    return [*(Unit(f"synthetic-{k}", _draw, (k, k < more)) for k in range(draws)), Unit("synthetic-figures", _figures)]
+    figures = (
+        Unit("synthetic-figures-reduced", _figures, (len(KAPPAS),)) if quick else Unit("synthetic-figures", _figures)
+    )
+    return [*(Unit(f"synthetic-{k}", _draw, (k, k < more)) for k in range(draws)), figures]
 
 
 def _draw(k: int, more: bool) -> Result:
@@ -92,9 +105,11 @@ def _draw(k: int, more: bool) -> Result:
     return {name: list(table.items()) for name, table in tables.items()}
 
 
-def _figures() -> Result:
-    """Return the data of the figures that the tables lack."""
-    return {"ratios": robustness_ratios(), "surfaces": _surfaces(), "sparse": _sparse()}
+def _figures(count: int = len(SURFACE_KAPPAS)) -> Result:
+    """Return the data of the figures that the tables lack, with this many values of kappa in the surfaces."""
+    kappas = np.logspace(-3, -1, count)
+    surfaces = {f"{setting}, {name}": one for setting in SURFACES for name, one in _surfaces(setting, kappas).items()}
+    return {"ratios": robustness_ratios(), "surfaces": surfaces, "sparse": _sparse()}
 
 
 def summary(results: Result) -> tuple[list[Comparison], Result]:
@@ -114,8 +129,7 @@ def summary(results: Result) -> tuple[list[Comparison], Result]:
 
 
 def _drawn(results: Result) -> Result:
-    found: Result = results["synthetic-figures"]
-    return found
+    return next(dict(one) for name, one in results.items() if "figures" in name)
 
 
 def _reference_rows(ours: Tables, linear: Table) -> Iterator[Comparison]:
@@ -269,11 +283,11 @@ def _ratio(clean: np.ndarray, contaminated: np.ndarray, p: float) -> float:
     return min(float(np.mean(loss.value(contaminated * scale) / loss.value(clean * scale))) for loss in losses)
 
 
-def _surfaces() -> dict[str, np.ndarray]:
-    """Return the test errors over (kappa, lam) in the first draw, with local outliers in every curve."""
+def _surfaces(setting: str, kappas: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the test errors over (kappa, lam) in the first draw, by loss."""
     train, test, seed = next(_draws(1))
-    Y = _contaminated(train[1], seed)[EVERYWHERE]
-    return {name: _surface(train[0], Y, test, losses)[0] for name, losses in LOSSES.items()}
+    Y = _contaminated(train[1], seed)[setting]
+    return {name: _surface(train[0], Y, test, losses)[0] for name, losses in _losses(kappas).items()}
 
 
 def _sparse() -> dict[str, Sample]:
@@ -288,7 +302,7 @@ def _sparse() -> dict[str, Sample]:
 
 def draw(found: Result) -> plots.Figure:
     """Redraw the figures of the paper: sparsity, errors by setting, errors against lam, ratios against p."""
-    fig, axes = plots.figure(3, width=5.0, rows=2)
+    fig, axes = plots.figure(4, width=5.0, rows=2)
     for name, (errors, nulls) in found["sparse"].items():
         best = errors.argmin(axis=1)[:, None]
         axes[0].plot(*(np.take_along_axis(one, best, axis=1)[:, 0] for one in (nulls, errors)), "o-", label=name)
@@ -296,13 +310,16 @@ def draw(found: Result) -> plots.Figure:
     axes[0].legend()
     groups = {name: [found["means"]["kernel"][setting, name] for setting in SETTINGS] for name in LOSSES}
     plots.plot_errors(groups, axes[1], names=list(SETTINGS), label="test error")
-    for ax, name in zip(axes[2:4], ("H2", "H1"), strict=True):
-        lines = {f"kappa {kappa:.2g}": line for kappa, line in zip(KAPPAS, found["surfaces"][name], strict=True)}
-        lines["square"] = found["surfaces"]["square"][0]
+    for ax, (setting, name) in zip(axes[2:6], product(SURFACES, ("H2", "H1")), strict=True):
+        surface = found["surfaces"][f"{setting}, {name}"]
+        kappas = np.logspace(-3, -1, len(surface))
+        some = np.unique(np.linspace(0, len(surface) - 1, len(KAPPAS)).round().astype(int))
+        lines = {f"kappa {kappas[row]:.2g}": surface[row] for row in some}
+        lines["square"] = found["surfaces"][f"{setting}, square"][0]
         plots.plot_lines(lines, ax, x=LAMS, x_label="lam", y_label="test error")
-        ax.set_title(f"Figure 4: {name}, {EVERYWHERE}")
+        ax.set_title(f"Figure {SURFACES[setting]}: {name}, {setting}")
         ax.set_yscale("log")
-    for ax, (kind, ratios) in zip(axes[4:], found["ratios"].items(), strict=True):
+    for ax, (kind, ratios) in zip(axes[6:], found["ratios"].items(), strict=True):
         lines = {f"level {level + 1}": line for level, line in enumerate(ratios)}
         plots.plot_lines(lines, ax, x=ORDERS, x_label="p", y_label="robustness ratio")
         ax.set_title(f"Figure 5: {kind} outliers")

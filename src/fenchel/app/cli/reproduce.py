@@ -31,6 +31,7 @@ EXPERIMENT_NAMES = (
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduce"),
               show_default=True, help="Folder for the report, the figures and the finished parts.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="A reduced version of each, labelled as such: minutes for all of them.")
+@click.option("--full", is_flag=True, help="Grids of the papers where they are finer: a day for speech.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 @click.option("--dask", metavar="ADDRESS", help="Compute on the workers of this Dask scheduler instead.")
 @click.option("--fresh", is_flag=True, help="Compute all parts again, including those that are finished.")
@@ -45,6 +46,7 @@ def reproduce_command(
     names: tuple[str, ...],
     output: Path,
     quick: bool,
+    full: bool,
     jobs: int,
     dask: str | None,
     fresh: bool,
@@ -62,4 +64,6 @@ def reproduce_command(
       fenchel reproduce --quick --jobs 2
       fenchel reproduce --dask tcp://scheduler:8786
     """
-    import_module("fenchel.papers.reproduce").run(names, output, quick, jobs, dask, fresh, table, as_json)
+    if quick and full:
+        raise click.UsageError("Use either --quick or --full: one has fewer candidates, the other more.")
+    import_module("fenchel.papers.reproduce").run(names, output, quick, jobs, dask, fresh, table, as_json, full)
