@@ -1,11 +1,23 @@
 """Ellipsoids, weights of new inputs, and arguments that reach the regressor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_t
 from sklearn.linear_model import LinearRegression, Ridge
 
-from fenchel import ConformalRegressor, FunctionalRegressor, FunctionalRegressorCV, QuantileFunctionRegressor
+from fenchel import (
+    ConformalRegressor,
+    FunctionalRegressor,
+    FunctionalRegressorCV,
+    PredictionBand,
+    QuantileFunctionRegressor,
+)
+from fenchel.conformal.band import Ellipsoid
 from fenchel.conformal.calibration import calibration_number
+from fenchel.conformal.shapes import student_shape
 from fenchel.exceptions import IncompatibleError
 
 
@@ -48,10 +60,66 @@ def test_an_ellipsoid_is_what_its_definition_says():
     )
     with pytest.raises(ValueError, match="requires method='split'"):
         ConformalRegressor(Ridge(), joint="ellipsoid", method="cv+").fit(X, Y)
-    with pytest.raises(IncompatibleError, match="vectors without gaps"):
+    with pytest.raises(IncompatibleError, match="is for vectors"):
         ConformalRegressor(FunctionalRegressor(), joint="ellipsoid").fit(X, Y)
     with pytest.raises(ValueError, match="not for intervals"):
         ConformalRegressor(QuantileFunctionRegressor(), joint="ellipsoid").fit(X, Y[:, 0])
+
+
+def test_the_shape_of_residuals_is_that_of_their_law():
+    """Maximum likelihood of Student's law, found again by a general minimiser; heavy tails do not spoil it."""
+    rng = np.random.default_rng(0)
+    mixing = np.array([[1.0, 0.0], [2.0, 1.0]])
+    rows = rng.standard_normal((4000, 2)) @ mixing.T / np.sqrt(rng.chisquare(2, (4000, 1)) / 2)
+    shape, freedom = student_shape(rows)
+    assert freedom == 2.0
+
+    def minus_likelihood(entries):
+        root = np.array([[entries[0], 0.0], entries[1:]])
+        return -multivariate_t(shape=root @ root.T, df=2.0).logpdf(rows).sum()
+
+    start = np.linalg.cholesky(np.cov(rows.T))[[0, 1, 1], [0, 0, 1]]
+    found = minimize(minus_likelihood, start, method="Nelder-Mead", options={"xatol": 1e-5}).x
+    root = np.array([[found[0], 0.0], found[1:]])
+    np.testing.assert_allclose(shape, root @ root.T, rtol=0.03, atol=0.03)
+    assert student_shape(rng.standard_normal((4000, 3)))[1] == 1000.0
+
+
+@pytest.mark.parametrize("freedom", [np.inf, 3.0])
+def test_an_ellipsoid_calibrated_on_outputs_with_gaps_covers_whole_outputs(freedom):
+    """Three tenths of the cells are missing; the smallest sample is one of which half are 50 calibration samples."""
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        mixing = np.tril(rng.standard_normal((4, 4))) + np.eye(4)
+
+        def draw(n, rng=rng, mixing=mixing):
+            X, noise = rng.standard_normal((n, 2)), rng.standard_normal((n, 4))
+            noise = noise if np.isinf(freedom) else noise / np.sqrt(rng.chisquare(freedom, (n, 1)) / freedom)
+            return X, X @ np.ones((2, 4)) + noise @ mixing.T
+
+        model, (X, Y), (X_new, Y_new) = LinearRegression().fit(*draw(100)), draw(100), draw(300)
+        Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
+        known = ~np.isnan(Y).all(axis=1)
+        band = ConformalRegressor(model, joint="ellipsoid").conformalize(X[known], Y[known]).predict_interval(X_new)
+        shares.append(band.contains(Y_new).mean())
+    assert np.mean(shares) >= 0.88 - 2 * np.std(shares) / np.sqrt(20)
+    assert np.mean(shares) <= 0.96
+
+
+def test_volumes_and_coverage_by_group():
+    lower, upper = np.array([[0.0, 0.0], [0.0, 0.0]]), np.array([[2.0, 8.0], [1.0, 1.0]])
+    band = PredictionBand(lower, upper, 0.9)
+    np.testing.assert_allclose(band.volume(), [16.0, 1.0])
+    np.testing.assert_allclose(band.volume(root=True), [4.0, 1.0])
+    disc = Ellipsoid(np.zeros((2, 2)), np.diag([1.0, 0.5]), np.array([1.0, 2.0]))  # semi-axes 1 and 2
+    np.testing.assert_allclose(replace(band, ellipsoid=disc).volume(), 2 * np.pi * np.array([1.0, 4.0]))
+    found = band.summary([[1.0, 1.0], [3.0, 0.5]], groups=["a", "b"])
+    assert [found[name]["coverage"] for name in ("all", "a", "b")] == [0.5, 1.0, 0.0]
+    assert found["a"] == {"n": 1, "coverage": 1.0, "standard_error": 0.0, "width": 5.0}
+    assert set(band.summary([[1.0, 1.0], [3.0, 0.5]])) == {"all"}
+    with pytest.raises(ValueError, match=r"groups must have shape \(2,\)"):
+        band.summary([[1.0, 1.0], [3.0, 0.5]], groups=["a"])
 
 
 def test_weights_of_new_inputs_keep_the_coverage_under_a_shift():

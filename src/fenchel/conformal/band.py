@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel._array import Outputs
 from fenchel._check import Options, check_parameter
@@ -104,6 +105,56 @@ class PredictionBand:
             return self.ellipsoid.contains(values)
         is_inside = np.isnan(values) | ((values >= lower) & (values <= upper))
         return is_inside.all(axis=1) if self.is_joint else is_inside.reshape(numbers(self.lower).shape)
+
+    def volume(self, root: bool = False) -> np.ndarray:
+        """Return the volume of the region of each sample, of the ellipsoid or of the box.
+
+        Parameters
+        ----------
+        root : bool, default=False
+            Whether to return its k-th root for k outputs, the side of a cube of this volume.
+
+        Returns
+        -------
+        volume : ndarray of shape (n,)
+            In products of the units of the outputs.
+        """
+        sides = (numbers(self.upper) - numbers(self.lower)).reshape(length(self.lower), -1)
+        with np.errstate(divide="ignore"):
+            logs = np.log(sides).sum(axis=1) if self.ellipsoid is None else np.log(self.ellipsoid.volume)
+        return np.asarray(np.exp(logs / sides.shape[1] if root else logs))
+
+    def summary(self, Y: Outputs, groups: ArrayLike | None = None) -> dict[str, dict[str, float]]:
+        """Return how often bands contain observed outputs, and how wide they are, in all and in each group.
+
+        Parameters
+        ----------
+        Y : array, or any other outputs that the regressor takes
+            Observed outputs, as for ``contains``.
+        groups : array of shape (n,) or None, default=None
+            Labels of the samples.
+
+        Returns
+        -------
+        summary : dict
+            For ``"all"`` and each label, as text: the number of samples ``"n"``, the ``"coverage"``, its
+            ``"standard_error"``, and the mean ``"width"``.
+        """
+        is_inside = self.contains(Y)
+        shares, widths = is_inside.reshape(len(is_inside), -1).mean(axis=1), self.width
+        labels = np.zeros(len(shares), dtype=int) if groups is None else np.asarray(groups)
+        if labels.shape != shares.shape:
+            raise ValueError(f"groups must have shape {shares.shape}, one label for each sample. Got {labels.shape}.")
+        parts = {} if groups is None else {str(label): labels == label for label in np.unique(labels)}
+        return {
+            name: {
+                "n": int(part.sum()),
+                "coverage": float(shares[part].mean()),
+                "standard_error": float(shares[part].std() / np.sqrt(part.sum())),
+                "width": float(widths[part].mean()),
+            }
+            for name, part in ({"all": np.ones(len(shares), dtype=bool)} | parts).items()
+        }
 
     @property
     def width(self) -> np.ndarray:

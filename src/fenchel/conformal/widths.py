@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, clone
-from sklearn.covariance import ledoit_wolf
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from fenchel._array import Inputs
+from fenchel.conformal.shapes import student_shape, whole_sizes
 from fenchel.data.containers import at_points, columns_for, inputs_for, largest, length, numbers, take, vectors
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError, ScaleWarning
@@ -42,6 +42,7 @@ class Widths:
     shape: tuple[int, ...]
     local: "LogFactors | None" = None
     whitening: np.ndarray | None = None  # (q, q), for an ellipsoid: makes residuals uncorrelated with size 1
+    freedom: float = 1000.0  # of Student's law of residuals, from which gaps in those of an ellipsoid are drawn
 
     def factors(self, X: Inputs) -> np.ndarray:
         """Return the factor of each input, (n,)."""
@@ -50,8 +51,7 @@ class Widths:
     def scores(self, residuals: Residuals, X: Inputs, is_joint: bool = True) -> np.ndarray:
         """Return the size of residuals in units of the width, (n, 1), or (n, q) for each output separately."""
         if self.whitening is not None:
-            sizes = np.linalg.norm(residuals.values @ self.whitening.T, axis=1)
-            return np.asarray(sizes / self.factors(X))[:, None]
+            return np.asarray(whole_sizes(residuals.values, self.whitening, self.freedom) / self.factors(X))[:, None]
         excess = np.abs(residuals.values) / self.at(X, residuals.grid)
         return largest(excess)[:, None] if is_joint else excess
 
@@ -124,16 +124,16 @@ def deviations(residuals: Residuals, contamination: float) -> Widths:
 
 
 def correlated(residuals: Residuals, contamination: float) -> Widths:
-    """Return the deviations, and the correlations of the outputs with Ledoit-Wolf shrinkage."""
-    if residuals.grid is not None or np.isnan(residuals.values).any():
-        raise IncompatibleError("joint='ellipsoid' is for vectors without gaps. Use joint=True, which gives a box.")
+    """Return the deviations, and the shape of the residuals as Student's law has it; residuals may have gaps."""
+    if residuals.grid is not None:
+        raise IncompatibleError("joint='ellipsoid' is for vectors. Use joint=True, which gives a box.")
     widths = deviations(residuals, contamination)
     sizes = largest(np.abs(residuals.values) / widths.base)
-    kept = residuals.values[sizes <= np.quantile(sizes, 1 - contamination)]
-    correlations, _ = ledoit_wolf(kept / widths.base, assume_centered=True)
-    factor = np.linalg.cholesky(correlations * np.outer(widths.base, widths.base))
-    base = np.sqrt(np.sum(factor**2, axis=1))
-    return replace(widths, base=base, whitening=solve_triangular(factor, np.eye(len(base)), lower=True))
+    kept = residuals.values[sizes <= np.nanquantile(sizes, 1 - contamination)]
+    shape, freedom = student_shape(kept / widths.base)
+    factor = widths.base[:, None] * np.linalg.cholesky(shape)
+    base, whitening = np.sqrt(np.sum(factor**2, axis=1)), solve_triangular(factor, np.eye(len(shape)), lower=True)
+    return replace(widths, base=base, whitening=whitening, freedom=freedom)
 
 
 def size_model(is_pairwise: bool, has_replicates: bool = False) -> Any:
