@@ -163,17 +163,7 @@ def left_out_models(
     threshold, the centre and the scale of the outputs, the choices of a cross-validation) is that of the whole sample.
     With ``only_closed=True`` an ``IncompatibleError`` is raised if there is no closed form.
     """
-    machine = best_of(estimator)
-    if not is_machine(machine):
-        raise IncompatibleError(
-            f"method='jackknife+' needs a kernel machine of this library. Got {type(machine).__name__}. "
-            "Use method='cv+'."
-        )
-    if sees_outputs(machine):
-        raise IncompatibleError(
-            "method='jackknife+' keeps the kernel, but this one was learned from the outputs, those left out included. "
-            "Use method='cv+', or leaves=False in OperatorKernelRegressorCV."
-        )
+    machine = _machine_of(estimator)
     model: Model = machine.model_
     training_set = training_set_of(machine, X, y, sample_weight)
     sample, targets, ridge = training_set.sample, training_set.targets, training_set.ridge
@@ -203,6 +193,22 @@ def left_out_models(
     place[kept] = np.arange(len(kept))
     residuals = Residuals.decoded(training_set, predictions).among(kept, sample.n_given)
     return LeftOutModels(machine, expansion, residuals, place)
+
+
+def _machine_of(estimator: BaseEstimator) -> KernelMachine:
+    """Return the kernel machine of an estimator; raise if its leave-one-out models cannot be computed."""
+    machine = best_of(estimator)
+    if not is_machine(machine):
+        raise IncompatibleError(
+            f"method='jackknife+' needs a kernel machine of this library. Got {type(machine).__name__}. "
+            "Use method='cv+'."
+        )
+    if sees_outputs(machine):
+        raise IncompatibleError(
+            "method='jackknife+' keeps the kernel, but this one was learned from the outputs, those left out included. "
+            "Use method='cv+', or leaves=False in OperatorKernelRegressorCV."
+        )
+    return machine
 
 
 def has_closed_form(estimator: BaseEstimator) -> bool:

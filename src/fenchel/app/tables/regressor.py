@@ -5,8 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Outputs, host
 from fenchel._check import Options, check_parameter
@@ -14,13 +14,11 @@ from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, tracked
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.app.tables.linear_model import linear_model, offset_of
-from fenchel.app.tables.rows import LeftOut, check_folds, grid_of, group_folds, labels_of, weights_of
+from fenchel.app.tables.rows import LeftOut, check_folds, fitted, grid_of, labels_of, weights_of
 from fenchel.conformal import ConformalRegressor
 from fenchel.data.frames import FramesOutMixin, in_container, with_arrays
 from fenchel.datasets.tables import Table, as_table
-from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.metrics.scores import Scores, mean_of_columns
-from fenchel.model.machine import best_of, sees_outputs
 
 __all__ = ["TableRegressor"]
 
@@ -360,19 +358,7 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         targets = Y[:, 0] if Y.shape[1] == 1 and not self.curves else Y
         arguments: dict[str, Any] = {"grid": self.grid_} if self.curves else {}
         arguments |= {} if weights is None else {"sample_weight": weights}
-        is_conformal = isinstance(self.estimator, ConformalRegressor)
-        if labels is None:
-            fitted = clone(self.estimator).fit(X, targets, **arguments)
-            return (fitted.estimator_, fitted) if is_conformal else (fitted, None)
-        given = self.estimator.estimator if is_conformal else self.estimator
-        estimator = OperatorKernelRegressorCV() if given is None else clone(given)
-        by_group = {"groups": labels} if has_fit_parameter(estimator, "groups") else {}
-        estimator.fit(X, targets, **arguments, **by_group)
-        if not is_conformal:
-            return estimator, None
-        best = estimator if sees_outputs(estimator) else best_of(estimator)
-        conformal = clone(self.estimator).set_params(estimator=best, method="cv+", cv=group_folds(labels))
-        return estimator, conformal.fit(X, targets, **arguments)
+        return fitted(self.estimator, X, targets, labels, arguments)
 
     def _output_names(self, *args: Any, **kwargs: Any) -> Sequence[object]:
         return self.target_names_

@@ -1,19 +1,24 @@
-"""Rows of a table: those left out of a fit, groups of rows, and the points of curves that are rows."""
+"""Rows of a table: those left out of a fit, fits to groups of rows, and the points of curves that are rows."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GroupKFold, PredefinedSplit
+from sklearn.utils.validation import has_fit_parameter
 
 from fenchel.app.tables.cells import is_missing
 from fenchel.app.tables.columns import numbers_of
+from fenchel.conformal import ConformalRegressor
 from fenchel.datasets.tables import Table, as_table
+from fenchel.estimators import OperatorKernelRegressorCV
+from fenchel.model.machine import best_of, sees_outputs
 
-__all__ = ["LeftOut", "check_folds", "grid_of", "group_folds", "labels_of", "weights_of"]
+__all__ = ["LeftOut", "check_folds", "fitted", "grid_of", "labels_of", "weights_of"]
 
 _FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
 _POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
@@ -89,7 +94,7 @@ def check_folds(estimator: BaseEstimator, table: str, rows: np.ndarray, labels: 
         )
 
 
-def group_folds(labels: np.ndarray) -> PredefinedSplit:
+def _group_folds(labels: np.ndarray) -> PredefinedSplit:
     """Return shuffled folds of whole groups: five, or each group if there are fewer."""
     n_folds = min(_FOLDS, len(np.unique(labels)))
     places = np.empty(len(labels), dtype=int)
@@ -109,3 +114,22 @@ def grid_of(table: Table, names: Sequence[str]) -> tuple[np.ndarray | None, list
         if np.all(np.diff(points) > 0):
             return points, [f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}"]
     return None, ["the points of the curves are taken to be equally spaced in [0, 1]"]
+
+
+def fitted(
+    given: BaseEstimator, X: np.ndarray, y: np.ndarray, labels: np.ndarray | None, arguments: dict[str, Any]
+) -> tuple[BaseEstimator, ConformalRegressor | None]:
+    """Return an estimator fitted to rows with labels and, if there is one, the fitted model of the intervals."""
+    is_conformal = isinstance(given, ConformalRegressor)
+    if labels is None:
+        model = clone(given).fit(X, y, **arguments)
+        return (model.estimator_, model) if is_conformal else (model, None)
+    inner = given.estimator if is_conformal else given
+    estimator = OperatorKernelRegressorCV() if inner is None else clone(inner)
+    by_group = {"groups": labels} if has_fit_parameter(estimator, "groups") else {}
+    estimator.fit(X, y, **arguments, **by_group)
+    if not is_conformal:
+        return estimator, None
+    best = estimator if sees_outputs(estimator) else best_of(estimator)
+    conformal = clone(given).set_params(estimator=best, method="cv+", cv=_group_folds(labels))
+    return estimator, conformal.fit(X, y, **arguments)
