@@ -32,6 +32,7 @@ MAX_SIZE = 2**31  # default limit on the size of the content of a file, in bytes
 OLDEST_SKOPS = (0, 13)  # first release without known vulnerabilities; same bound as in pyproject.toml
 
 _HEADER = "fenchel.json"
+_SCHEMA = "schema.json"  # of skops
 _HEADER_SIZE = 2**16  # maximum number of bytes of a description that are read
 _DIGITS = 9  # maximum number of digits of each part of a version
 _END = 2**10  # bytes at the end of an archive, which are read more than once
@@ -95,7 +96,10 @@ def save(model: object, path: str | PathLike[str], trusted: Sequence[type | Call
     ):
         target.writestr(_HEADER, json.dumps(header, indent=1))  # first, so that a truncated file can be recognised
         for name in dict.fromkeys(source.namelist()):
-            target.writestr(name, source.read(name))
+            entry = source.read(name)
+            if name == _SCHEMA:  # skops indents it, which is more than a third of it once compressed
+                entry = json.dumps(json.loads(entry), separators=(",", ":")).encode()
+            target.writestr(name, entry)
     write_whole(path, buffer.getvalue())
 
 

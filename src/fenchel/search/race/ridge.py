@@ -192,7 +192,7 @@ def best_lam(errors: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
     found = _with_infinity(errors(lams))
     for end, factor in ((0, 0.1), (len(_LAMS) - 1, 10.0)):
         for _ in range(_MOST_DECADES):
-            if int(ranked(found)[0]) != end or found[end] > (1 - FLAT) * np.delete(found, end).min():
+            if found[end] > (1 - FLAT) * np.delete(found, end).min() or int(ranked(found)[0]) != end:
                 break
             beyond = np.array([lams[end] * factor])
             lams, found, end = np.append(lams, beyond), np.append(found, _with_infinity(errors(beyond))), len(lams)
