@@ -5,8 +5,8 @@
 
 The cases are every class with its own search on 200 samples, a search for 1000 curves of 100 points, and the training
 parts of the data sets of ``defaults.py``. Each repetition starts a new process for the old code, then one for the new,
-and fits once after a small fit that loads what is loaded late. The ratio of a case is the median of those of its
-repetitions.
+in which every case is fitted once, after small fits that load what is loaded late. The ratio of a case is the median of
+those of its repetitions.
 """
 
 import argparse
@@ -65,24 +65,35 @@ def case(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
     return (fenchel.FunctionalRegressorCV() if X.ndim == 3 else fenchel.OperatorKernelRegressorCV()), X, Y
 
 
-def measure(name: str) -> dict[str, float]:
+def measure(name: str) -> tuple[float, int]:
     """Return the CPU seconds of one fit and the bytes of its model."""
-    warnings.simplefilter("ignore")
     model, X, Y = case(name)
-    small = sample(12)
-    fenchel.OperatorKernelRegressorCV().fit(small["X"], small["vectors"])
     start = time.process_time()
     model.fit(X, Y)
     seconds = time.process_time() - start
     with tempfile.TemporaryDirectory() as folder:
         fenchel.save(model, Path(folder) / "model")
-        return {"seconds": seconds, "bytes": (Path(folder) / "model").stat().st_size}
+        return seconds, (Path(folder) / "model").stat().st_size
+
+
+def measure_all(names: list[str]) -> dict[str, tuple[float, int]]:
+    """Return the numbers of each case in this process."""
+    warnings.simplefilter("ignore")
+    small = sample(12)
+    for outputs, model in (
+        ("vectors", fenchel.OperatorKernelRegressorCV()),
+        ("curves", fenchel.FunctionalRegressorCV()),
+    ):
+        model.fit(small["X"], small[outputs])
+    return {name: measure(name) for name in names}
 
 
 def run(tree: Path, *command: str) -> str:
     """Return what a new process prints with the library of a tree."""
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def seconds_to_import(tree: Path) -> float:
@@ -96,28 +107,25 @@ def main() -> None:
     parser.add_argument("old", type=Path, help="a checkout of the other commit")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cases", nargs="*", default=CASES, choices=CASES)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(options.one)))
+    if options.here:
+        print(json.dumps(measure_all(options.cases)))
         return
-    trees = options.old.resolve(), Path(__file__).parents[1]
-    median, ratios = statistics.median, []
+    trees, command = (options.old.resolve(), Path(__file__).parents[1]), [__file__, ".", "--here", "--cases"]
+    runs = [[json.loads(run(tree, *command, *options.cases)) for tree in trees] for _ in range(options.repeats)]
+    ratios = []
     print(f"{'case':14}{'old s':>8}{'new s':>8}{'ratio':>7}{'least':>7}{'most':>7}{'size':>7}")
     for name in options.cases:
-        pairs = [
-            [json.loads(run(tree, __file__, str(trees[0]), "--one", name)) for tree in trees]
-            for _ in range(options.repeats)
-        ]
-        found = [new["seconds"] / max(old["seconds"], FLOOR) for old, new in pairs]
-        old, new = (median(pair[i]["seconds"] for pair in pairs) for i in (0, 1))
-        size = pairs[0][1]["bytes"] / pairs[0][0]["bytes"]
-        ratios.append(median(found))
-        cells = f"{median(found):7.2f}{min(found):7.2f}{max(found):7.2f}{size:7.3f}"
-        print(f"{name:14}{old:8.2f}{new:8.2f}{cells}", flush=True)
+        seconds = np.array([[each[name][0] for each in pair] for pair in runs])  # (repeats, trees)
+        found = seconds[:, 1] / np.maximum(seconds[:, 0], FLOOR)
+        ratios.append(float(np.median(found)))
+        size = runs[0][1][name][1] / runs[0][0][name][1]
+        old, new = np.median(seconds, axis=0)
+        print(f"{name:14}{old:8.3f}{new:8.3f}{ratios[-1]:7.2f}{found.min():7.2f}{found.max():7.2f}{size:7.3f}")
     print(f"geometric mean {statistics.geometric_mean(ratios):.3f}, worst {max(ratios):.2f}")
-    imports = [[seconds_to_import(tree) for tree in trees] for _ in range(options.repeats)]
-    print("import: old {:.2f} s, new {:.2f} s".format(*map(median, zip(*imports, strict=True))))
+    imports = np.median([[seconds_to_import(tree) for tree in trees] for _ in range(options.repeats)], axis=0)
+    print(f"import: old {imports[0]:.2f} s, new {imports[1]:.2f} s")
 
 
 if __name__ == "__main__":

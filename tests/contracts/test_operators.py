@@ -5,12 +5,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fenchel._array import host
 from fenchel.datasets import Curves
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import Gaussian, operators
-from fenchel.kernels.operators import Covariance, Diagonal, Identity, IntegralOperator, Matrix, as_operator
-from fenchel.kernels.scalar_kernel import OutputOperator
+from fenchel.kernels import (
+    Covariance,
+    Diagonal,
+    Gaussian,
+    Identity,
+    IntegralOperator,
+    Matrix,
+    OutputOperator,
+    as_operator,
+    operators,
+)
 from fenchel.representations import Euclidean, GramFactor, Spline
 from tests.parts import space
 
@@ -54,7 +61,7 @@ every_curve_operator = pytest.mark.parametrize("operator", ON_CURVES, ids=label)
 def dense(matrix):
     if matrix is None:
         return np.eye(3)
-    matrix = host(matrix)
+    matrix = np.asarray(matrix)
     return np.diag(matrix) if matrix.ndim == 1 else matrix
 
 

@@ -14,7 +14,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from fenchel import kernels
-from fenchel._array import host
 from fenchel.kernels import (
     Gaussian,
     GaussianTanimoto,
@@ -113,11 +112,11 @@ def test_other_array_libraries_agree(kernel, dtype, library):
     for result in (mine, cross, diagonal):
         assert type(result) is type(x)
         assert result.dtype == x.dtype
-    assert_array_equal(host(mine), host(mine).T)
-    assert_allclose(host(mine), K, rtol=0, atol=tolerance(K))
-    assert_allclose(host(cross), resolved(X, Z), rtol=0, atol=tolerance(K))
-    assert_allclose(host(diagonal), kernel.diag(X), rtol=0, atol=tolerance(K))
-    assert_array_equal(host(x), X)
+    assert_array_equal(np.asarray(mine), np.asarray(mine).T)
+    assert_allclose(np.asarray(mine), K, rtol=0, atol=tolerance(K))
+    assert_allclose(np.asarray(cross), resolved(X, Z), rtol=0, atol=tolerance(K))
+    assert_allclose(np.asarray(diagonal), kernel.diag(X), rtol=0, atol=tolerance(K))
+    assert_array_equal(np.asarray(x), X)
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -127,7 +126,7 @@ def test_blocked_distances_agree(kernel, library, monkeypatch):
     X, Z = sample(11), sample(7, seed=1)
     for budget in (2 * 8 * 4 * 3, 2 * 8 * 4 * 20, 1):  # three rows of Z, two rows of X with all Z, less than one row
         monkeypatch.setattr(_values, "_BLOCK_BYTES", budget)
-        assert_allclose(host(kernel(xp.asarray(X), xp.asarray(Z))), kernel(X, Z), rtol=1e-14)
+        assert_allclose(np.asarray(kernel(xp.asarray(X), xp.asarray(Z))), kernel(X, Z), rtol=1e-14)
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -335,7 +334,7 @@ def test_similarities_of_near_duplicates_stay_below_one(kernel, dtype, library):
     X = (rng.uniform(1, 2, size=(1, 30)) * (1 + 1e-7 * rng.random((60, 30))) + 10 * rng.random((60, 1))).astype(dtype)
     Z = X[rng.permutation(60)]
     for K in (kernel(xp.asarray(X)), kernel(xp.asarray(X), xp.asarray(Z))):
-        assert float(host(K).max()) == 1
+        assert float(np.asarray(K).max()) == 1
 
 
 @pytest.mark.parametrize("library", ["numpy", "array_api_strict", "torch"])
@@ -343,7 +342,7 @@ def test_similarities_of_near_duplicates_stay_below_one(kernel, dtype, library):
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(), Gaussian(), Matern(), Tanimoto()], ids=label)
 def test_large_matrix_is_symmetric_to_the_bit(kernel, dtype, library):
     xp = pytest.importorskip(library)
-    K = host(kernel(xp.asarray(np.random.default_rng(0).random((301, 37)).astype(dtype))))
+    K = np.asarray(kernel(xp.asarray(np.random.default_rng(0).random((301, 37)).astype(dtype))))
     assert_array_equal(K, K.T)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fenchel._array import host
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, MaxMargin, Norm, Square
 from fenchel.operators import Dense, Sum, kronecker
@@ -217,7 +216,7 @@ class TestHeldOut:
         assert sorted(result.lam for result in results) == [0, 1, 2, 3]
         for result in results:
             wanted = refitted(operator, Square(), LAMS[result.lam], folds, weights)
-            assert_allclose(host(result.predictions), wanted, rtol=0, atol=EXACT * spread)
+            assert_allclose(np.asarray(result.predictions), wanted, rtol=0, atol=EXACT * spread)
             assert result.gap == 0.0
 
     @pytest.mark.parametrize("loss", [Huber(0.4), EpsilonSVR(0.3), Huber(0.3, p=1)], ids=repr)
@@ -244,7 +243,7 @@ class TestHeldOut:
             top = np.max(gram_of(operator, sample()[0]).diag())
             bound = 2 * math.sqrt(2 * tol * problem.with_(loss=loss.bind(sample()[1])).value_at_zero / lam * top)
             assert bound <= 2e-3 * np.ptp(problem.targets)
-            assert_allclose(host(result.predictions), wanted, rtol=0, atol=bound)
+            assert_allclose(np.asarray(result.predictions), wanted, rtol=0, atol=bound)
             assert 0 <= result.gap <= tol
             seen.add((result.loss, result.lam))
         assert seen == {(0, j) for j in range(len(lams))}
@@ -261,7 +260,7 @@ class TestHeldOut:
     @pytest.mark.parametrize("folds", [UNEQUAL[:1] + UNEQUAL[2:3], SINGLES[3:5]], ids=["many", "single"])
     def test_samples_in_no_fold(self, loss, folds):
         (result,) = held_out(build("matrix", weights=WEIGHTS), [loss], [0.1], folds)
-        predictions = host(result.predictions)
+        predictions = np.asarray(result.predictions)
         outside = np.setdiff1d(np.arange(N), np.concatenate(folds))
         assert np.all(np.isnan(predictions[outside]))
         assert not np.any(np.isnan(predictions[np.concatenate(folds)]))
@@ -271,12 +270,12 @@ class TestHeldOut:
         """A fold is a set: its order, and that of the folds, change nothing."""
         (one,) = held_out(build(), [loss], [0.1], UNEQUAL, TOL)
         (two,) = held_out(build(), [loss], [0.1], [fold[::-1] for fold in UNEQUAL[::-1]], TOL)
-        assert_allclose(host(two.predictions), host(one.predictions), rtol=0, atol=1e-3)
+        assert_allclose(np.asarray(two.predictions), np.asarray(one.predictions), rtol=0, atol=1e-3)
 
     @every_split
     def test_a_huge_zone(self, folds):
         (result,) = held_out(build(), [EpsilonRidge(100.0)], [0.1], folds)
-        assert_array_equal(host(result.predictions), np.zeros((N, 3)))
+        assert_array_equal(np.asarray(result.predictions), np.zeros((N, 3)))
 
     @weighted
     def test_order_and_places(self, weights):
@@ -516,11 +515,11 @@ class TestArrays:
         for folds in (UNEQUAL, SINGLES):
             pairs = zip(held_out(one, losses, lams, folds, TOL), held_out(two, losses, lams, folds, TOL), strict=True)
             for found, wanted in pairs:
-                assert_allclose(host(found.predictions), wanted.predictions, rtol=0, atol=1e-3)
+                assert_allclose(np.asarray(found.predictions), wanted.predictions, rtol=0, atol=1e-3)
         robust = [problem.with_(loss=Huber(0.4), lam=0.1) for problem in (one, two)]
         found, wanted = (approximate_loo(problem, DouglasRachford().solve(problem, TOL)) for problem in robust)
         assert isinstance(found, type(one.targets))
-        assert_allclose(host(found), wanted, rtol=0, atol=1e-3)
+        assert_allclose(np.asarray(found), wanted, rtol=0, atol=1e-3)
 
 
 class TestLargeFolds:

@@ -16,8 +16,8 @@ from fenchel.decoders import (
     Simplex,
     TrainingSet,
     WeightedMean,
+    order_items,
 )
-from fenchel.decoders.ranking import order_items
 from fenchel.decoders.simplex import newton_on_simplex
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian

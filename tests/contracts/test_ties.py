@@ -14,9 +14,10 @@ from fenchel.decoders import (
     RiemannianDescent,
     ScalarMinimum,
     TrainingSet,
+    insert_items,
+    order_items,
 )
 from fenchel.decoders._ties import first_least, first_of_each_row, least_first, round_off
-from fenchel.decoders.ranking import insert_items, order_items
 from fenchel.kernels import Gaussian
 from fenchel.representations import KernelOutputs
 from fenchel.task_losses import (

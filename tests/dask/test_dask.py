@@ -21,7 +21,7 @@ N = 200
 
 
 @pytest.mark.parametrize("is_flat", [False, True])
-def test_equal_to_a_fit_in_memory(cluster, sample, is_flat):
+def test_equal_to_a_fit_in_memory(here, sample, is_flat):
     """A smooth loss with vectors, and a sparse one with numbers and weights."""
     X, Y = sample
     loss, approximation, weights = Huber(0.3, p=1), Nystrom(20, "uniform"), None
@@ -29,10 +29,10 @@ def test_equal_to_a_fit_in_memory(cluster, sample, is_flat):
         loss, approximation, weights, Y = EpsilonRidge(0.1), RandomFeatures(20), np.linspace(0.5, 2, N), Y[:, 0]
     settings = {"loss": loss, "lam": 1e-2, "tol": 1e-11, "solver": "douglas_rachford", "approximation": approximation}
     model = OperatorKernelRegressor(Gaussian(0.3), **settings)
-    here = model.fit(X, Y, weights).predict(X)
+    wanted = model.fit(X, Y, weights).predict(X)
     expected = model.primal_objective_
     model.fit(*chunked(X, Y), weights)
-    assert_allclose(model.predict(X), here, rtol=0, atol=1e-8)
+    assert_allclose(model.predict(X), wanted, rtol=0, atol=1e-8)
     there = model.predict(chunked(X)[0])
     assert there.chunks[0] == (80, 80, 40) and there.shape == model.dual_coef_.shape == Y.shape
     assert_allclose(there.compute(), model.predict(X), rtol=0, atol=1e-13)
@@ -162,14 +162,13 @@ def test_bad_data(here, sample):
         model.fit(*chunked(broken, sample[1]))
 
 
-@pytest.mark.parametrize("unit", [5e-324, 2.0**664])
-def test_the_unit_of_weights(cluster, sample, unit):
+def test_the_unit_of_weights(here, sample):
     X, Y = sample
     weights = np.arange(len(X)) % 3 + 1.0
     model = OperatorKernelRegressor(Gaussian(0.5), loss=Huber(0.3), lam=1e-2, approximation=Nystrom(20, "uniform"))
-    wanted = np.asarray(model.fit(*chunked(X, Y), weights).predict(X))
-    got = np.asarray(model.fit(*chunked(X, Y), unit * weights).predict(X))
-    np.testing.assert_allclose(got, wanted, atol=1e-6)
+    wanted, *others = (model.fit(*chunked(X, Y), unit * weights).predict(X) for unit in (1.0, 5e-324, 2.0**664))
+    for found in others:
+        assert_allclose(found, wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", ["features", "exact"])

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from fenchel import _check
-from fenchel._array import host
 from fenchel.datasets import Curves, as_curves, to_fdata
 
 NAN = np.nan
@@ -19,7 +18,7 @@ def skfda():
 
 def same(curves, grid, values):
     np.testing.assert_array_equal(curves.grid, grid)
-    np.testing.assert_array_equal(host(curves.values), values)
+    np.testing.assert_array_equal(np.asarray(curves.values), values)
 
 
 class TestCurves:

@@ -16,8 +16,9 @@ from fenchel import (
     OperatorKernelRegressorCV,
     QuantileFunctionRegressorCV,
     StructuredPredictorCV,
+    load,
+    save,
 )
-from fenchel.app.persistence import load, save
 from fenchel.approximations import Nystrom
 from fenchel.data.content import contents
 from fenchel.kernels import Gaussian, as_operator_kernel

@@ -9,7 +9,6 @@ from sklearn.base import clone
 import fenchel
 from fenchel import FunctionalRegressor, FunctionalRegressorCV, StructuredPredictor, StructuredPredictorCV
 from fenchel.approximations import Nystrom
-from fenchel.data.quadrature import trapezoid_weights
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import (
     Aligned,
@@ -30,7 +29,7 @@ from fenchel.representations import Eigen, Fourier
 N, LAM = 9, 3e-2
 GRID = np.array([0.0, 0.15, 0.3, 0.55, 0.8, 1.0])
 FINE = np.linspace(0.05, 0.95, 7)
-WEIGHTS = trapezoid_weights(GRID)
+WEIGHTS = np.trapezoid(np.eye(len(GRID)), GRID)
 SUM = Gaussian(0.4) * IntegralOperator(Gaussian(6.0)) + Laplacian(0.7) * IntegralOperator(Laplacian(2.0))
 
 

@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
@@ -27,11 +29,10 @@ def data(data_folder, monkeypatch):
 
 
 @pytest.fixture
-def few(data, monkeypatch):
+def few(data):
     """A small grid of every column of the table."""
-    monkeypatch.setattr(dti, "LOSSES", FEW)
-    monkeypatch.setattr(dti, "LAMS", [1e-5, 1e-3, 1e-2])
-    return data
+    with patch.multiple(dti, LOSSES=FEW, LAMS=[1e-5, 1e-3, 1e-2]):
+        yield data
 
 
 def test_splits_are_those_of_the_public_code():

@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -10,13 +12,12 @@ def few(data_folder, monkeypatch):
     """A part of the molecules, and few steps."""
     monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
     K = kae._gram()[:260, :260]
-    monkeypatch.setattr(kae, "_gram", lambda: K)
-    for name, value in {"N_TRAIN": 200, "N_TIMED": 150, "TREES": 20}.items():
-        monkeypatch.setattr(kae, name, value)
     data = kae.load_nci_cancer()
     for name in ("X", "Y", "scores"):
         data[name] = data[name][:260]
-    monkeypatch.setattr(kae, "load_nci_cancer", lambda: data)
+    few = {"N_TRAIN": 200, "N_TIMED": 150, "TREES": 20}
+    with patch.multiple(kae, _gram=lambda: K, load_nci_cancer=lambda: data, **few):
+        yield
 
 
 def test_kernel_is_normalised(few):

@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -27,16 +29,15 @@ def test_points_are_removed_curve_by_curve(tasks):
             assert not np.isnan(joined).any()
 
 
-def test_one_split_needs_no_interpolation(tasks, monkeypatch):
+def test_one_split_needs_no_interpolation(tasks):
     """One kernel: fewer points cost little, straight lines between them much."""
     few = [
         missing._Task(task.name, task.X, task.Y, task.t, task.kernels[-2:-1], task.lams[1:6:2], task.splits)
         for task in tasks
     ]
-    monkeypatch.setattr(missing, "tasks", lambda: few)
-    monkeypatch.setattr(missing, "KAPPAS", (1.0,))
     units = [unit for unit in missing.units() if unit.args[1] == 0]
-    outcome = run(missing, units)
+    with patch.multiple(missing, tasks=lambda: few, KAPPAS=(1.0,)):
+        outcome = run(missing, units)
     rows, found = outcome.rows, outcome.found
     assert [row.name for row in rows if "ratio to full" in row.name] == [
         f"{name}, {share} removed, ratio to full curves" for name in ("DTI", "lip") for share in ("80%", "90%")

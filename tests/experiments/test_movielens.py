@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from sklearn.utils import Bunch
@@ -127,7 +129,7 @@ def test_films_that_nobody_rated_both_are_compared_by_their_means(order):
     np.testing.assert_array_equal(np.argsort(ranks), [order.index(1), order.index(0), 2])
 
 
-def test_choice_is_by_users_of_all_folds(data, monkeypatch):
+def test_choice_is_by_users_of_all_folds(data):
     """Each user of a fold is held out once for each lam, none of whom the model has seen."""
     splits = []
 
@@ -139,10 +141,8 @@ def test_choice_is_by_users_of_all_folds(data, monkeypatch):
         def rankings(self, lam):
             return np.full((len(self.new), 24), lam)
 
-    monkeypatch.setattr(movielens, "_Split", Split)
-    monkeypatch.setattr(movielens, "HELD", 6)
-    monkeypatch.setattr(movielens, "load_movielens100k", lambda: data)
-    movielens._losses(0, 40)
+    with patch.multiple(movielens, _Split=Split, HELD=6, load_movielens100k=lambda: data):
+        movielens._losses(0, 40)
     *choice, (train, test) = splits
     assert len(train) == 40 and len(test) == 20
     assert [(len(fitted), len(held)) for fitted, held in choice] == [(32, 6)] * 5

@@ -1,5 +1,8 @@
 """The experiment on operators, small: rows, their bars, and the figure."""
 
+from functools import partial
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -9,12 +12,9 @@ from fenchel.papers.experiment import Unit, run
 
 
 @pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setattr(operators, "N_TRAIN", 60)
-    monkeypatch.setattr(operators, "N_TEST", 20)
-    monkeypatch.setattr(
-        operators, "make_darcy", lambda n, random_state: make_darcy(n, 9, refinement=1, random_state=random_state)
-    )
+def small():
+    with patch.multiple(operators, N_TRAIN=60, N_TEST=20, make_darcy=partial(make_darcy, n_points=9, refinement=1)):
+        yield
 
 
 def test_rows_and_figure(small):

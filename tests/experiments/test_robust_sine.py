@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,9 @@ from fenchel.papers.experiment import run
 
 
 @pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setattr(robust_sine, "GAMMAS", (50.0, 100.0))
-    monkeypatch.setattr(robust_sine, "LAMS", (1e-3, 1e-2))
-    monkeypatch.setattr(robust_sine, "WIDTHS", (300.0, 1000.0))
+def small():
+    with patch.multiple(robust_sine, GAMMAS=(50.0, 100.0), LAMS=(1e-3, 1e-2), WIDTHS=(300.0, 1000.0)):
+        yield
 
 
 def test_the_data():

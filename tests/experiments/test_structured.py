@@ -2,8 +2,15 @@ import numpy as np
 import pytest
 
 from fenchel.approximations import Nystrom
-from fenchel.datasets import load_bibtex, load_massbank, load_metabolite_fp490, load_yeast
-from fenchel.datasets.spectra import binned_spectra, peak_differences, spectrum_products
+from fenchel.datasets import (
+    binned_spectra,
+    load_bibtex,
+    load_massbank,
+    load_metabolite_fp490,
+    load_yeast,
+    peak_differences,
+    spectrum_products,
+)
 from fenchel.estimators import StructuredPredictor
 from fenchel.kernels import Gaussian, GaussianTanimoto
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square

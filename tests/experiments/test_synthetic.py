@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -32,14 +34,17 @@ def test_surfaces_of_the_square_loss_in_closed_form(first, monkeypatch):
     assert nulls[0, 0] == 0
 
 
-def test_shape_of_the_table(monkeypatch):
+@patch.multiple(
+    synthetic,
+    LOSSES=FEW,
+    ANY_ORDER={p: [Huber(0.02, p)] for p in (1.0, 2.0)},
+    ORDERS=(1.0, 2.0),
+    LAMS=np.logspace(-6, -4, 4).tolist(),
+    KAPPAS=[0.02],
+    EPSILONS=[0.1, 0.5],
+)
+def test_shape_of_the_table():
     """One draw, one kappa: what the outliers do to each loss, and to linear models, on both links."""
-    monkeypatch.setattr(synthetic, "LOSSES", FEW)
-    monkeypatch.setattr(synthetic, "ANY_ORDER", {p: [Huber(0.02, p)] for p in (1.0, 2.0)})
-    monkeypatch.setattr(synthetic, "ORDERS", (1.0, 2.0))
-    monkeypatch.setattr(synthetic, "LAMS", np.logspace(-6, -4, 4).tolist())
-    monkeypatch.setattr(synthetic, "KAPPAS", [0.02])
-    monkeypatch.setattr(synthetic, "EPSILONS", [0.1, 0.5])
     first = [synthetic.Unit("synthetic-0", synthetic._draw, (0, True))]
     first.append(synthetic.Unit("synthetic-figures", synthetic._figures, (3,)))
     outcome = run(synthetic, first)

@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -16,14 +18,10 @@ def small(data_folder, monkeypatch):
     data.update(
         X_train=data.X_train[:900], y_train=data.y_train[:900], X_test=data.X_test[:60], y_test=data.y_test[:60]
     )
-    monkeypatch.setattr(usps, "load_usps", lambda: data)
-    monkeypatch.setattr(usps, "N_EACH", 8)
-    monkeypatch.setattr(usps, "N_TEST", 150)
-    monkeypatch.setattr(usps, "WIDTHS", (4.0,))
-    monkeypatch.setattr(usps, "LAMS", (1e-3, 1e-2))
-    monkeypatch.setattr(usps, "NARROWER", (4.0,))
     usps._images.cache_clear()
-    yield data
+    few = {"N_EACH": 8, "N_TEST": 150, "WIDTHS": (4.0,), "LAMS": (1e-3, 1e-2), "NARROWER": (4.0,)}
+    with patch.multiple(usps, load_usps=lambda: data, **few):
+        yield data
     usps._images.cache_clear()
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import fenchel
 from fenchel.app.tables import TableRegressor
-from fenchel.datasets.tables import read_table
+from fenchel.datasets import read_table
 from fenchel.exceptions import DataWarning
 from fenchel.losses import Huber
 
