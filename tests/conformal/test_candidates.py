@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import ConformalPredictor, CostSensitiveClassifier, StructuredPredictor, load, save
 from fenchel.exceptions import DataWarning, IncompatibleError
@@ -75,12 +74,6 @@ def test_training_outputs_are_the_candidates_unless_others_are_given(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").predict_set(X[:4]).size, sets.size)
     with pytest.warns(DataWarning, match="Sets hold all candidates: a coverage of 0.99 requires at least 99"):
         assert np.all(model.predict_set(X[:4], coverage=0.99).size == len(np.unique(Y, axis=0)))
-
-
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks([ConformalPredictor(LogisticRegression())])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_numbers_are_referred_to_the_regressor():

@@ -6,7 +6,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import ConformalRegressor, FunctionalRegressor, FunctionalRegressorCV, OperatorKernelRegressor, load, save
 from fenchel.exceptions import DataWarning, IncompatibleError
@@ -148,16 +147,3 @@ def test_too_few_samples_are_said():
     grouped = ConformalRegressor(Ridge(), method="cv+").fit(X, y, groups=np.arange(N) % 2)
     with pytest.warns(DataWarning, match="at least 9 calibration samples of group 1, and there are 8"):
         grouped.predict_interval(X, groups=np.ones(N, dtype=int))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [
-        ConformalRegressor(OperatorKernelRegressor(), modulation="std"),
-        ConformalRegressor(Ridge(), method="cv+"),
-        ConformalRegressor(OperatorKernelRegressor(), method="jackknife+"),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -403,9 +403,9 @@ class TestLossTrick:
         assert_allclose(weights @ other.representation_.targets_, other.embed(X), rtol=0, atol=1e-6)
 
     def test_a_choice_of_kernel_lam_and_a_relative_threshold(self, rng):
-        X = rng.standard_normal((60, 2))
+        X = rng.standard_normal((30, 2))
         y = np.sin(X[:, 0])
-        for approximation in (None, Nystrom(25)):
+        for approximation in (None, Nystrom(15)):
             model = LossTrickPredictor(surrogate=Huber("auto"), output_approximation=approximation).fit(X, y)
             assert model.score(X, y) > -1e-3
 

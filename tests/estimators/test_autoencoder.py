@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import KernelAutoencoder, StructuredPredictor
 from fenchel.approximations import Nystrom, RandomFeatures
@@ -454,18 +453,6 @@ def test_network_without_support(rng):
     layers = Layers((np.ones((3, 1)),), (Gaussian(1.0),))
     network = Network(layers, [rng.standard_normal((4, 1))], np.zeros(0, dtype=int), np.zeros((0, 3)))
     assert_array_equal(network.decoded(np.ones((5, 1))), np.zeros((5, 3)))
-
-
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [
-        KernelAutoencoder(max_inner_iter=5),
-        KernelAutoencoder(2, "linear", "linear", loss="huber", max_inner_iter=5),
-        KernelAutoencoder((3, 1), loss="epsilon_ridge", lam=1e-2, center=True, max_inner_iter=3),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("approximation", [Nystrom(12), RandomFeatures(60, random_state=0)], ids=repr)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel import CostSensitiveClassifier
@@ -152,10 +151,3 @@ class TestInterface:
         model = CostSensitiveClassifier(levels=3).fit(X, y)
         with pytest.raises(ValueError, match=r"cost must hold numbers in \(0, 1\)"):
             model.predict(X, 1.0)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks([CostSensitiveClassifier(levels=5, tol=1e-9)])
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -1,4 +1,4 @@
-"""scikit-learn's checks and habits on every public estimator, collected from the public names, without an exception."""
+"""scikit-learn's checks and habits on every public estimator and every loss, without an exception."""
 
 import copy
 import pickle
@@ -9,13 +9,15 @@ import pytest
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import fenchel
 from fenchel.kernels import Gaussian
+from fenchel.losses import NormLog
+from tests.parts import LOSSES
 
 ONE = {"lams": [1e-2], "cv": 2}
 PAIR = fenchel.OperatorKernelRegressor(Gaussian(0.5))
@@ -48,12 +50,44 @@ def quick(estimator):
 
 
 ALL = [quick(one) for one in public()]
+OTHERS = [  # than the defaults; the core run shares the checks of a class among its instances
+    *(
+        # a check compares nine digits, which a gap of 1e-6 leaves open for a loss that is flat around its minimum
+        fenchel.OperatorKernelRegressor(loss=loss, solver="row_newton" if isinstance(loss, NormLog) else "auto")
+        for loss in {type(loss): type(loss).examples()[0] for loss in LOSSES}.values()
+    ),
+    fenchel.OperatorKernelRegressor(kernel="laplacian", operator="covariance", loss="huber"),
+    fenchel.OperatorKernelRegressor(solver="apgd", loss="epsilon_ridge", lam=1e-2, tol=1e-13),
+    fenchel.OperatorKernelRegressorCV(tol=1e-9),
+    fenchel.OperatorKernelRegressorCV("gaussian", lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2),
+    fenchel.FunctionalRegressor(Gaussian(0.5), loss="huber", center="median", representation="eigen"),
+    fenchel.FunctionalRegressor(Gaussian(0.5), loss="epsilon_ridge"),
+    fenchel.FunctionalRegressorCV(tol=1e-10),
+    fenchel.FunctionalRegressorCV(cv=2, representation="eigen", tol=1e-10),
+    fenchel.FunctionalRegressorCV(None, cv=2, lams=[1e-2], losses=["square"], representation="eigen"),
+    fenchel.LossTrickPredictor(Gaussian(0.5)),
+    fenchel.LossTrickPredictor(Gaussian(0.5), "cauchy", lams=[1e-3, 1e-2], cv=2),
+    fenchel.LossTrickPredictor(Gaussian(0.5), "absolute", surrogate="huber", output_kernel=Gaussian(0.5)),
+    fenchel.LossTrickPredictor(Gaussian(0.5), "zero_one"),
+    fenchel.StructuredPredictor(output_kernel="gaussian", loss="huber"),
+    fenchel.StructuredPredictor(decoder="clamp"),
+    fenchel.QuantileFunctionRegressor(levels=5, tol=1e-9),
+    fenchel.QuantileFunctionRegressor(levels=3, non_crossing=True, lam=1e-4),
+    fenchel.CostSensitiveClassifier(levels=5, tol=1e-9),
+    fenchel.KernelAutoencoder(2, "linear", "linear", loss="huber", max_inner_iter=5),
+    fenchel.KernelAutoencoder((3, 1), loss="epsilon_ridge", lam=1e-2, center=True, max_inner_iter=3),
+    fenchel.FieldRegressor(fenchel.OperatorKernelRegressor(lam=1e-3)),
+    fenchel.ConformalRegressor(fenchel.OperatorKernelRegressor(), modulation="std"),
+    fenchel.ConformalRegressor(Ridge(), method="cv+"),
+    fenchel.ConformalRegressor(fenchel.OperatorKernelRegressor(), method="jackknife+"),
+    fenchel.ConformalPredictor(LogisticRegression()),
+]
 every = pytest.mark.parametrize("estimator", ALL, ids=lambda one: type(one).__name__)
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(ALL)
+@parametrize_with_checks(ALL + OTHERS)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

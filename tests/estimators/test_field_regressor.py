@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import FieldRegressor, OperatorKernelRegressor
 from fenchel.datasets import make_burgers, make_darcy
@@ -167,8 +166,3 @@ def test_torch(darcy):
 def test_wrong_parameters(parameters, match, darcy):
     with pytest.raises(ValueError, match=match):
         FieldRegressor(**parameters).fit(darcy.X, darcy.Y)
-
-
-@parametrize_with_checks([FieldRegressor(OperatorKernelRegressor(lam=1e-3))])
-def test_scikit_learn(estimator, check):
-    check(estimator)

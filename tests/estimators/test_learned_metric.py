@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import FunctionalRegressorCV, LearnedMetricRegressor, OperatorKernelRegressorCV
 from fenchel.approximations import Nystrom
@@ -143,14 +142,6 @@ def test_arguments():
         OperatorKernelRegressorCV(metric=np.ones(5)).fit(X, Y)
     with pytest.raises(ValueError, match="'matrix' parameter of Projected"):
         Projected(search_kernel(X, Y).kernel, [np.nan])(X)
-
-
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [LearnedMetricRegressor(clone(FAST).set_params(lams=[1e-3]), max_rounds=1, cv=2)]
-)  # folds are of rows
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 class TestMissingOutputs:

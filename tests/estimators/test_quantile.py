@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel import QuantileFunctionRegressor, QuantileFunctionRegressorCV
@@ -339,16 +338,3 @@ class TestBadInput:
             QuantileFunctionRegressor(fenchel.kernels.Separable()).fit(X, y)
         with pytest.raises(TypeError, match="does not take a grid"):
             fenchel.path(QuantileFunctionRegressor(), X, y, [1.0], grid=[0.0, 1.0])
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [
-        QuantileFunctionRegressor(levels=5, tol=1e-9),
-        QuantileFunctionRegressor(levels=3, non_crossing=True, lam=1e-4),
-        QuantileFunctionRegressorCV(lams=[1e-3], levels=3, cv=2),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

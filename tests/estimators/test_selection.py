@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, cross_val_predict
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
@@ -343,18 +342,6 @@ def test_bad_parameters(sample, parameters, message):
 def test_bad_losses_are_named(sample):
     with pytest.raises(TypeError, match=r"'losses' parameter must hold Loss instances or short names\. Got 3"):
         fenchel.path(OperatorKernelRegressor(), *sample, [1.0], [3])
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(
-    [
-        OperatorKernelRegressorCV(tol=1e-9),  # equal weights are compared to nine digits
-        OperatorKernelRegressorCV("gaussian", lams=[1e-3, 1e-1], losses=["square", "huber"], cv=2),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_scoring_is_asked_for_the_error_of_each_held_out_sample():

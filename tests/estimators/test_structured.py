@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import OperatorKernelRegressor, StructuredPredictor, StructuredPredictorCV
 from fenchel.decoders import Candidates, Preimage, Threshold
@@ -614,20 +613,6 @@ class TestCrossValidation:
         single = self.chosen(tol=1e-6).fit(X.astype(np.float32), Y.astype(np.float32))
         assert_allclose(single.cv_errors_, self.chosen().fit(X, Y).cv_errors_, rtol=1e-3)
         assert single.predict(new.astype(np.float32)).shape == (5, 4)
-
-
-CHECKED = [
-    StructuredPredictor(),
-    StructuredPredictor(output_kernel="gaussian", loss="huber"),
-    StructuredPredictor(decoder="clamp"),
-    StructuredPredictorCV(cv=2, lams=[1e-2]),
-]
-
-
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(CHECKED)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 class TestCentre:

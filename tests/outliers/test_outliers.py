@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import (
     FunctionalRegressor,
@@ -365,13 +364,6 @@ def test_a_second_fit_of_any_regressor_and_of_a_gram_matrix():
     gram = RobustRefit(OperatorKernelRegressor("precomputed", loss="huber", lam=1e-4), max_rounds=2).fit(X @ X.T, y)
     assert gram.is_outlier_[:4].all()
     np.testing.assert_allclose(gram.predict(X @ X.T), X @ [1.0, -2.0], atol=0.3)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.apart("estimator", "check")
-@parametrize_with_checks([RobustRefit(Ridge(), cv=2)])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_a_second_fit_is_saved_with_its_report(tmp_path):
