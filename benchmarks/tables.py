@@ -1,11 +1,12 @@
 """Tables as they come: clean, with wrong cells, with missing target cells; ours without arguments beside tuned rivals.
 
-    python benchmarks/tables.py [--splits 2] [--sets edm wq ...] [--situations clean wrong missing] [--methods ours ...]
+    python benchmarks/tables.py [--splits 2] [--sets edm wq ...] [--situations clean wrong ...] [--methods ours ...]
                                 [--packages FOLDER] [--cache FILE] [--largest 600] [--jobs 1] [--seconds 3600]
 
 ``clean`` is the table as it is. ``wrong`` adds 5 to 15 deviations, of random sign, to a tenth of the training cells;
 rivals are then their robust forms. ``missing`` hides half of the training cells: ours on all of them ("joint"), one
-model for each target on the rows that have it ("one by one"), and ours with nothing hidden ("whole"). The error is the
+model for each target on the rows that have it ("one by one"), and ours with nothing hidden ("whole"). ``trees``
+compares ours with ``leaves=False`` on tables as they are. The error is the
 root mean squared error over that of the training mean, averaged over the targets; test rows are clean and whole.
 Records are kept, and a run only makes those that are missing. ``xRFM`` needs ``pip install xrfm torch``.
 """
@@ -35,7 +36,7 @@ Fit = Callable[[np.ndarray, np.ndarray], Any]
 FILE = Path(FOLDER) / "tables.jsonl"
 THREE = KFold(3, shuffle=True, random_state=0)
 _WILD = 5.0  # robust deviations from the median beyond which a robust rival cuts a target
-SITUATIONS = ("clean", "wrong", "missing")
+SITUATIONS = ("clean", "wrong", "missing", "trees")
 
 
 def cut(Y: np.ndarray) -> np.ndarray:
@@ -122,6 +123,10 @@ def ours(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray) -> np.ndarray:
     return np.asarray(OperatorKernelRegressorCV().fit(X, Y).predict(X_new)).reshape(len(X_new), -1)
 
 
+def smooth(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+    return np.asarray(OperatorKernelRegressorCV(leaves=False).fit(X, Y).predict(X_new)).reshape(len(X_new), -1)
+
+
 def one_by_one(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray) -> np.ndarray:
     known = ~np.isnan(Y)
     return np.hstack([ours(X[seen], y[seen, None], X_new) for y, seen in zip(Y.T, known.T, strict=True)])
@@ -143,6 +148,7 @@ METHODS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.n
         "xRFM": scaled(xrfm(True)),
     },
     "missing": {"joint": ours, "one by one": one_by_one, "whole": ours},
+    "trees": {"ours": ours, "without trees": smooth},
 }
 
 
@@ -191,19 +197,24 @@ def records() -> list[dict[str, Any]]:
     return [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
 
 
-def errors(situation: str, method: str, names: list[str]) -> dict[str, np.ndarray]:
-    """Return the errors of a method on the splits of each set, by the number of the split."""
-    found: dict[str, dict[int, float]] = {}
+def errors(situation: str, names: list[str]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the errors of each method on the splits of each set, of those splits that all methods have."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
     for one in records():
-        name, seed, *rest = one["key"]
-        if rest == [situation, method] and name in names:
-            found.setdefault(name, {})[seed] = one["error"]
-    return {name: np.array([by_seed[seed] for seed in sorted(by_seed)]) for name, by_seed in found.items()}
+        name, seed, of, method = one["key"]
+        if of == situation and name in names and method in METHODS[situation] and np.isfinite(one["error"]):
+            found.setdefault(name, {}).setdefault(method, {})[seed] = one["error"]
+    kept: dict[str, dict[str, np.ndarray]] = {method: {} for method in METHODS[situation]}
+    for name, by_method in found.items():
+        common = sorted(set.intersection(*map(set, by_method.values())))
+        for method, by_seed in by_method.items():
+            kept[method][name] = np.array([by_seed[seed] for seed in common])
+    return kept
 
 
 def report(names: list[str], situation: str) -> None:
     """Print set by set means with standard errors, and geometric means of ratios."""
-    found = {method: errors(situation, method, names) for method in METHODS[situation]}
+    found = errors(situation, names)
     first, *others = found
     print(f"\n{situation}: mean error and its standard error over the splits")
     means: dict[str, dict[str, float]] = {}
@@ -220,7 +231,7 @@ def report(names: list[str], situation: str) -> None:
         ratios = [row[first] / row[method] for row in means.values() if {first, method} <= row.keys()]
         worst = max(ratios, default=np.nan)
         print(f"  {first} over {method}: {geometric(ratios):.3f} on {len(ratios)} sets, worst {worst:.3f}")
-    if situation != "missing":
+    if situation in ("clean", "wrong"):
         best = [
             row[first] / np.nanmin([row[key] for key in others if key in row])
             for row in means.values()
