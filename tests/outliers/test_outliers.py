@@ -4,8 +4,10 @@ import matplotlib.figure
 import numpy as np
 import pytest
 from benchmarks.outlying_curves import make_functional_outliers
+from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import false_discovery_control, median_abs_deviation, rankdata
+from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
@@ -231,6 +233,26 @@ def test_the_output_that_is_wrong_is_named():
     assert "temperature, pressure" in repr(report)
     assert OutlierReport.of(model, X, Y).wrong_outputs()[15] == "output 0"
     assert OutlierReport.of_residuals(Residuals(Y[:, :1], None, ()), False).wrong_outputs() is None
+
+
+def test_single_wrong_values_are_listed():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = np.linspace(-2, 2, 60)[:, None]
+    Y = np.hstack([np.sin(X), 1000 * np.cos(X), X**2]) + rng.standard_normal((60, 3)) * [0.05, 50.0, 0.05]
+    Y[15, 0] += 1.0
+    Y[30, 1] -= 2000.0
+    Y[40, 0] = np.nan
+    model = OperatorKernelRegressor(loss=Huber("auto"), lam=1e-4, center=True, scale=True).fit(X, Y)
+    index = pandas.Index([f"day {k}" for k in range(60)])
+    report = OutlierReport.of(model, X, pandas.DataFrame(Y, index, columns=["a", "b", "c"]))
+    table = report.cells(as_frame=True)
+    assert list(zip(table.index, table["output"], strict=True))[:2] == [("day 30", "b"), ("day 15", "a")]
+    assert table["p_value"].is_monotonic_increasing and len(table) == np.sum(report.flagged_points())
+    deviates = report.outlyingness.at_points(report.residuals / report.expected_sizes[:, None])
+    assert_allclose(table["p_value"].iloc[0], 2 * student.sf(np.abs(deviates[30, 1]), 10), rtol=1e-9)
+    assert np.isnan(report.value_p_values[40, 0]) and np.isnan(report.value_p_values).sum() == 1
+    assert_allclose(report.cells()["residual"][0], report.residuals[30, 1])
 
 
 def test_of_many_wrong_outputs_the_most_deviating_are_named():

@@ -53,8 +53,9 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         13 values from 1e-6 to 1; the grid is extended beyond an end as long as the error decreases there.
     losses : sequence of Loss or str, or "auto", default="auto"
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``. With
-        ``kernel="auto"``, ``"auto"`` is ``Huber("auto")`` if some targets are wrong; otherwise it or the square loss is
-        chosen by leave-one-out errors (:ref:`wrong-or-skewed`). With a given kernel it is the square loss.
+        ``kernel="auto"``, ``"auto"`` is a Huber loss if some targets are wrong, with ``p=1`` if single values are;
+        otherwise it or the square loss is chosen by leave-one-out errors (:ref:`wrong-or-skewed`). With a given kernel
+        it is the square loss.
     cv : int, splitter, "loo" or "approximate-loo", default=5
         Cross-validation folds. An integer is the number of folds, drawn from what the samples contain: the same ones in
         every fit, whatever the order of the rows. A splitter sees the rows as they are given; for folds of consecutive

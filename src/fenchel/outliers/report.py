@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._array import Inputs, Outputs, host
 from fenchel._check import Interval, check_parameter
-from fenchel._optional import Axes, require
+from fenchel._optional import Axes
 from fenchel.data.containers import length
 from fenchel.data.frames import index_from, index_of, plain_index
 from fenchel.data.functional import as_curves
@@ -20,6 +20,7 @@ from fenchel.outliers.null_law import Simulation
 from fenchel.outliers.sample_facts import check_count, check_observed, duals_of, index_of_sample, output_names
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
+from fenchel.outliers.tables import listed_names, table_of, table_of_cells
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
 from fenchel.resample.folds import label_codes
 from fenchel.resample.residuals import Residuals
@@ -27,7 +28,6 @@ from fenchel.resample.residuals import Residuals
 __all__ = ["OutlierReport"]
 
 _SHOWN = 5  # rows of the text representation
-_MOST_NAMES = 5  # of outputs of one sample
 _FDR = Interval(0, 1)
 
 
@@ -265,6 +265,12 @@ class OutlierReport:
         return np.asarray(np.exp(self.simulation.table.log_p_values(self.outlyingness.log_tails)))
 
     @property
+    def value_p_values(self) -> np.ndarray:
+        """P-values of the single values from fitted tails, NaN at missing ones, with the shape of ``residuals``."""
+        rows = self.residuals.reshape(len(self), -1) / self.expected_sizes[:, None]
+        return np.asarray(np.exp(log_two_sided(self.outlyingness.at_points(rows)))).reshape(self.residuals.shape)
+
+    @property
     def kinds(self) -> np.ndarray:
         """The most extreme statistic of each sample, (n,)."""
         return np.asarray(self.outlyingness.names)[np.argmax(self.outlyingness.deviates, axis=1)]
@@ -300,11 +306,10 @@ class OutlierReport:
         Each residual is compared with the median and the scale at its point; NaN is never flagged.
         """
         check_parameter("flagged_points", "fdr", fdr, _FDR)
-        rows = self.residuals.reshape(len(self), -1) / self.expected_sizes[:, None]
-        seen = ~np.isnan(rows)
-        is_flagged = np.zeros(rows.shape, dtype=bool)
-        is_flagged[seen] = adjusted(np.exp(log_two_sided(self.outlyingness.at_points(rows)[seen]))) <= fdr
-        return is_flagged.reshape(self.residuals.shape)
+        p_values = self.value_p_values
+        seen, is_flagged = ~np.isnan(p_values), np.zeros(p_values.shape, dtype=bool)
+        is_flagged[seen] = adjusted(p_values[seen]) <= fdr
+        return is_flagged
 
     def wrong_outputs(self, fdr: float = 0.1) -> np.ndarray | None:
         """Return the names of the outputs that make each sample outlying.
@@ -327,14 +332,7 @@ class OutlierReport:
         deviates = np.nan_to_num(np.abs(self.outlyingness.at_points(self.residuals / self.expected_sizes[:, None])))
         is_wrong = self.flagged_points(fdr)
         is_wrong[np.arange(len(self)), np.argmax(deviates, axis=1)] = True
-        found = [np.flatnonzero(row) for row in is_wrong]
-        return np.array([self._listed(places, sizes[places]) for places, sizes in zip(found, deviates, strict=True)])
-
-    def _listed(self, places: np.ndarray, deviates: np.ndarray) -> str:
-        """Return the names of outputs, only the most deviating if there are many."""
-        kept = np.sort(places[np.argsort(-deviates, kind="stable")[:_MOST_NAMES]])
-        listed = ", ".join(str(self.output_names[place]) for place in kept)  # type: ignore[index]
-        return listed if len(kept) == len(places) else f"{listed} and {len(places) - len(kept)} more"
+        return listed_names(self.output_names, is_wrong, deviates)
 
     def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
         """Return a table with one row for each sample, most outlying first.
@@ -366,14 +364,28 @@ class OutlierReport:
             "dual_norm": self.dual_norms,
             "saturation": self.saturation,
         }
-        known = {name: np.asarray(values)[self.ranking] for name, values in columns.items() if values is not None}
-        table = np.empty(len(self), dtype=[(name, values.dtype) for name, values in known.items()])
-        for name, values in known.items():
-            table[name] = values
-        if not as_frame:
-            return table
-        index = None if self.index is None else self.index[self.ranking]
-        return require("pandas", extra="pandas").DataFrame(table, index)
+        order = self.ranking
+        ranked = {name: None if values is None else np.asarray(values)[order] for name, values in columns.items()}
+        return table_of(ranked, None if self.index is None else self.index[order], as_frame)
+
+    def cells(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
+        """Return a table of the outlying values, the cells of a table of outputs, most outlying first.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As for ``flagged_points``.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame, with the index of the samples if they had one.
+
+        Returns
+        -------
+        table : structured array of shape (k,), or DataFrame
+            Columns ``sample`` and ``output`` (a name, or the place of a point), ``residual`` and ``p_value``.
+        """
+        return table_of_cells(
+            self.value_p_values, self.flagged_points(fdr), self.residuals, self.output_names, self.index, as_frame
+        )
 
     def plot(self, ax: Axes | None = None, fdr: float = 0.1) -> Axes:
         """Plot the scores of all samples, with flagged ones in colour and labelled by their index.

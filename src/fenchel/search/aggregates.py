@@ -6,9 +6,19 @@ import numpy as np
 
 from fenchel._statistics import weighted_median
 
-__all__ = ["AGGREGATES"]
+__all__ = ["AGGREGATES", "clipped"]
 
 _TRIM = 0.2  # fraction of the largest errors that a trimmed mean drops
+
+
+def clipped(squares: np.ndarray, ceiling: float | np.ndarray) -> np.ndarray:
+    """Return the sums of squared errors (..., p) over the outputs, each at most the ceiling.
+
+    With a ceiling for each output (p,), the errors are clipped instead of their sums.
+    """
+    if np.ndim(ceiling):
+        return np.asarray(np.sum(np.minimum(squares, ceiling), axis=-1))
+    return np.minimum(np.sum(squares, axis=-1), ceiling)
 
 
 def _trimmed_mean(errors: np.ndarray, weights: np.ndarray) -> float:

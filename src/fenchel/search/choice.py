@@ -1,7 +1,9 @@
 """Choice of the kernel and of the type of loss for ``"auto"``."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
+from fenchel.search.aggregates import clipped
 from fenchel.search.contamination import is_contaminated, is_skewed
 from fenchel.search.race import MOST_SAMPLES, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
@@ -43,7 +46,9 @@ _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that 
 _REPORTED = ("n_samples", "lam", "error", "seconds")
 _WRONG = 4.0  # robust deviations; one normal error in 16 000 is larger
 _ERRORS = 1.5  # standard errors by which the square loss must win where errors are symmetric
-_FIRST = 0.6  # share of the first of two races, whose factorisations the second one uses
+_OF_VALUES = "scale:2"  # threshold of single values, at which the search has shortened them too
+_FIRST = 0.6  # share of the first race, whose factorisations the others use
+_SECOND = 0.5  # share of the second race in what is left, if there is a third one
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,11 @@ class KernelChoice:
 
     def resolved_losses(self) -> list[Loss]:
         """Return the losses with relative thresholds resolved by the residuals of the search."""
-        counts, point_scale = self._counts, self.training_set.targets.point_scale
-        return [loss.resolve(self.search.residuals, counts, point_scale) for loss in self.losses]
+        residuals, counts, point_scale = self.search.residuals, self._counts, self.training_set.targets.point_scale
+        if self.search.by_value:
+            seen = _seen(self.training_set, self.search)
+            residuals, counts = np.abs(residuals)[seen], np.broadcast_to(counts[:, None], seen.shape)[seen]
+        return [loss.resolve(residuals, counts, point_scale) for loss in self.losses]
 
     def losses_at(self, training_set: TrainingSet, lam: float, tol: float) -> list[Loss]:
         """Return the losses with thresholds from the residuals of the square loss without gross errors, at another lam.
@@ -101,10 +109,15 @@ class KernelChoice:
         return kernel if self.operator is None else kernel | {"operator": self.operator}
 
     @property
-    def ceiling(self) -> float:
-        """Squared distance beyond which a target is certainly wrong, from the leave-one-out errors of the search."""
+    def ceiling(self) -> np.ndarray:
+        """Squared error beyond which a target is certainly wrong, from the leave-one-out errors of the search.
+
+        Of a sample; if values are cleaned, one for each output, (p,).
+        """
+        if self.search.by_value:
+            return _ceilings(self.training_set, self.search)
         norms = np.linalg.norm(self.search.left_out, axis=1)
-        return float(RelativeSize("scale", _WRONG).of(norms, self._counts) ** 2)
+        return np.asarray(RelativeSize("scale", _WRONG).of(norms, self._counts) ** 2)
 
     @property
     def _counts(self) -> np.ndarray:
@@ -156,38 +169,97 @@ def choose_kernel(
     is chosen if its mean error is smaller by more than 1.5 standard errors of the difference.
     """
     training_set = encode(False)
+    search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups, max_samples=max_samples)
     if not is_auto(losses):
         given = as_losses(losses)
         robust = any(is_robust(loss, training_set) for loss in given)
         training_set = encode(True) if robust else training_set
-        search = _searched(training_set, robust, curves, grid, metric, groups, max_samples)
-        return KernelChoice.of(training_set, given, robust, {robust: search})
+        return KernelChoice.of(training_set, given, robust, {robust: search(training_set, robust)})
     candidates = {False: training_set, True: encode(True)}
     with part(_FIRST):
-        first = _searched(training_set, False, curves, grid, metric, groups, max_samples)
-    second = _searched(candidates[True], True, curves, grid, metric, groups, max_samples, first.ridges)
-    searches = {False: first, True: second}  # the inputs are the same, and so are the factorisations
-    square, huber = (
-        _squared_errors(candidates[robust], searches[robust], candidates[False]) for robust in (False, True)
-    )
-    robust = _is_robust_better(second, square, huber, *_distinct_places(training_set.sample, groups, first.index))
-    given = [Huber("auto")] if robust else [Square()]
-    return KernelChoice.of(candidates[robust], given, robust, searches)
+        first = search(training_set, False)
+    has_values = _has_values(training_set)
+    with part(_SECOND if has_values else 1.0):  # the inputs are the same, and so are the factorisations
+        searches = {False: first, True: search(candidates[True], True, ridges=first.ridges)}
+    places, weights = _distinct_places(training_set.sample, groups, first.index)
+    is_wrong = False
+    if has_values:
+        by_value = search(candidates[True], True, ridges=first.ridges, by_value=True)
+        is_wrong = is_contaminated(*_value_sizes(candidates[True], by_value, places, weights))
+        ceilings = _ceilings(candidates[True], by_value) if is_wrong else math.inf
+        if _is_better_by_value(searches[True].left_out[places], by_value.left_out[places], weights, ceilings):
+            searches[True] = by_value
+    robust = is_wrong or _is_robust_better(candidates, searches, places, weights)
+    huber = Huber(_OF_VALUES, p=1) if searches[True].by_value else Huber("auto")
+    return KernelChoice.of(candidates[robust], [huber] if robust else [Square()], robust, searches)
+
+
+def _has_values(training_set: TrainingSet) -> bool:
+    """Whether outputs are several numbers, of which single ones may be wrong."""
+    codec = training_set.codec
+    return training_set.targets.width > 1 and codec.grid is None and codec.representation.has_points
 
 
 def _is_robust_better(
-    search: KernelSearch, square: np.ndarray, huber: np.ndarray, places: np.ndarray, weights: np.ndarray
+    candidates: dict[bool, TrainingSet],
+    searches: dict[bool, KernelSearch],
+    places: np.ndarray,
+    weights: np.ndarray,
 ) -> bool:
-    """Whether a robust loss is better, by the robust search and the squared errors of both.
+    """Whether a robust loss is better, by the leave-one-out errors of the plain and the robust search.
 
     ``places`` and ``weights`` are those of distinct samples.
     """
-    sizes, left_out, gains = search.sizes[places], search.left_out[places], weights * (square - huber)[places]
+    search = searches[True]
+    sizes = search.sizes[places]
     if is_contaminated(sizes, weights):
         return True
-    spread = float(np.linalg.norm(gains - weights * np.sum(gains) / np.sum(weights)))
-    errors = 0.0 if is_skewed(left_out, sizes, weights) else _ERRORS
-    return not float(np.sum(gains)) < -errors * spread - ROUND_OFF * float(weights @ huber[places])
+    square, huber = (_squared_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
+    loss, spread = _sum(huber - square, weights)
+    errors = 0.0 if is_skewed(search.left_out[places], sizes, weights) else _ERRORS
+    return not loss > errors * spread + ROUND_OFF * float(weights @ huber)
+
+
+def _is_better_by_value(
+    rows: np.ndarray, values: np.ndarray, weights: np.ndarray, ceilings: np.ndarray | float
+) -> bool:
+    """Whether leave-one-out residuals (n, p) after cleaning by value are clearly smaller than after cleaning by rows.
+
+    Where values are wrong, they cost the same whatever is predicted: squared errors are clipped at the ceilings.
+    """
+    gain, spread = _sum(clipped(rows**2, ceilings) - clipped(values**2, ceilings), weights)
+    return gain > _ERRORS * spread
+
+
+def _sum(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the weighted sum of the values of distinct samples, and its standard error."""
+    total = float(weights @ values)
+    return total, float(np.linalg.norm(weights * (values - total / np.sum(weights))))
+
+
+def _seen(training_set: TrainingSet, search: KernelSearch) -> np.ndarray:
+    """Return which values of the samples of a search are known, (n, p) of bool."""
+    observed = training_set.targets.observed
+    return np.ones(search.left_out.shape, bool) if observed is None else host(observed)[search.index] > 0
+
+
+def _ceilings(training_set: TrainingSet, search: KernelSearch) -> np.ndarray:
+    """Return the squared error of each output beyond which a value is certainly wrong, (p,)."""
+    counts, wrong = training_set.sample.counts[search.index], RelativeSize("scale", _WRONG)
+    columns = zip(np.abs(search.left_out).T, _seen(training_set, search).T, strict=True)
+    return np.array([wrong.of(sizes[known], counts[known]) for sizes, known in columns]) ** 2
+
+
+def _value_sizes(
+    training_set: TrainingSet, search: KernelSearch, places: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sizes of single residuals, relative to their output and to what is expected, and their weights."""
+    seen = _seen(training_set, search)[places]
+    left_out, sizes = search.left_out[places], search.sizes[places]
+    norms = np.linalg.norm(left_out, axis=1)
+    expected = np.divide(norms, sizes, out=np.ones_like(norms), where=sizes > 0)
+    found = np.abs(left_out) / np.sqrt(_ceilings(training_set, search)) / expected[:, None]
+    return found[seen], np.broadcast_to(weights[:, None], seen.shape)[seen]
 
 
 def raced(
@@ -225,6 +297,7 @@ def _searched(
     groups: np.ndarray | None,
     max_samples: int,
     ridges: Ridges | None = None,
+    by_value: bool = False,
 ) -> KernelSearch:
     """Return the kernel search of a training set; a sample given twice is left out as one of weight 2 is."""
     targets, sample = training_set.targets, training_set.sample
@@ -249,6 +322,7 @@ def _searched(
         groups=kept_groups,
         ridges=ridges,
         imputed=targets.row_scale is not None,
+        by_value=by_value,
     )
     if repeats is not None:
         search = _of_all(search, repeats[1])

@@ -14,6 +14,7 @@ from fenchel._statistics import is_clearly_positive, ranked
 from fenchel.data.content import shuffled
 from fenchel.kernels import Matrix
 from fenchel.representations import CoordinateSpace
+from fenchel.search.aggregates import clipped
 from fenchel.search.choice import KernelChoice, repeated_pairs
 from fenchel.search.race import KernelSearch, Trial
 
@@ -118,10 +119,11 @@ class _Values:
         moved = self.targets - self.cleaned
         return left_out + moved, penalty * duals + moved
 
-    def errors(self, residuals: np.ndarray, ceiling: float) -> np.ndarray:
-        """Return the weighted squared errors of the parts, of each sample at most the ceiling."""
-        squares = np.minimum(np.bincount(self.rows, residuals**2, len(self.weights)), ceiling)
-        return np.bincount(self.parts, self.weights * squares)
+    def errors(self, residuals: np.ndarray, ceiling: float | np.ndarray) -> np.ndarray:
+        """Return the weighted squared errors of the parts, of each sample or value at most the ceiling."""
+        squares = np.zeros((len(self.weights), int(self.columns.max()) + 1))  # each output was observed
+        squares[self.rows, self.columns] = residuals**2
+        return np.bincount(self.parts, self.weights * clipped(squares, ceiling))
 
     def searched(self, search: KernelSearch, fit: _Fit) -> KernelSearch:
         """Return the search with the kernel, lam and residuals of a fit, on its samples."""

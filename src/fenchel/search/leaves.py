@@ -15,6 +15,7 @@ from fenchel._array import host
 from fenchel._statistics import is_clearly_positive, ranked
 from fenchel.data.content import shuffled
 from fenchel.kernels import Leaves, ScalarKernel, Scaled, Standardized
+from fenchel.search.aggregates import clipped
 from fenchel.search.choice import KernelChoice, repeated_pairs
 from fenchel.search.race import Trial
 
@@ -172,7 +173,7 @@ def _best(choice: KernelChoice, forest: _Forest, weight: float) -> _Fit:
     first = np.unique(forest.places, return_index=True)[1]
     moved = host(choice.training_set.targets.rows)[choice.search.index][first] - forest.targets
     left_out = forest.left_out(weight, lams)
-    squares = np.minimum(np.sum((left_out + moved) ** 2, axis=2), ceiling) * forest.weights
+    squares = clipped((left_out + moved) ** 2, ceiling) * forest.weights
     at = int(ranked(np.sum(squares, axis=1))[0])
     error = float(np.sum(squares[at]) / np.sum(forest.weights))
     trial = Trial(choice.search.candidate, len(forest.places), float(lams[at]), error, time.perf_counter() - start)

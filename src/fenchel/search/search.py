@@ -28,7 +28,7 @@ from fenchel.problem.dual_problem import arithmetic
 from fenchel.resample.folds import whole_folds, whole_part
 from fenchel.resample.held_out import HeldOut, held_out, joined, nearly_held_out
 from fenchel.resample.streamed import LOOSE_GAP
-from fenchel.search.aggregates import AGGREGATES
+from fenchel.search.aggregates import AGGREGATES, clipped
 from fenchel.search.checkpoint import Checkpoint, search_key
 from fenchel.search.choice import KernelChoice, repeated_pairs
 from fenchel.search.interruption import keeps_best_pair, warn_interrupted
@@ -73,7 +73,9 @@ class Search:
     aggregate: str
     tol: float  # relative gap to which the folds are solved
     is_open: bool = False  # whether the grid of lam may be extended
-    ceiling: float = math.inf  # value at which squared distances are clipped
+    ceiling: float | np.ndarray = (
+        math.inf
+    )  # value at which squared distances are clipped, or errors of each output (p,)
     n_jobs: int | None = None
     checkpoint: Any = None
     groups: np.ndarray | None = None  # of samples that are held out together
@@ -315,19 +317,18 @@ def grid_share(n_after: int = 0) -> float:
     return 1 / (1 + n_after + 1 / _GRID)
 
 
-def squared_distance(training_set: TrainingSet, ceiling: float = math.inf) -> Measure:
+def squared_distance(training_set: TrainingSet, ceiling: float | np.ndarray = math.inf) -> Measure:
     """Return the measure of the squared distance between outputs and predictions, where outputs are observed.
 
-    Distances are clipped at the ceiling, so that a wrong target costs the same whatever is predicted, while wrong
-    predictions are still penalised.
+    Distances are clipped at the ceiling, or the squared errors of each output at its own (p,), so that a wrong target
+    costs the same whatever is predicted, while wrong predictions are still penalised.
     """
     problem = training_set.ridge
     targets = host(problem.unscale(problem.targets))
     observed = 1.0 if problem.mask is None else host(problem.mask)
 
     def measure(predictions: np.ndarray) -> np.ndarray:
-        squares: np.ndarray = np.sum(observed * (targets - predictions) ** 2, axis=1)
-        return np.minimum(squares, ceiling)
+        return clipped(observed * (targets - predictions) ** 2, ceiling)
 
     return measure
 

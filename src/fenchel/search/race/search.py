@@ -1,7 +1,8 @@
 """The kernel and lam with the smallest closed-form leave-one-out error."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +14,12 @@ from fenchel.kernels import ScalarKernel
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.inputs import Inputs
 from fenchel.search.race.race import Board, Ridges, Trial, race_cost
-from fenchel.search.race.ridge import sums_of_squares
+from fenchel.search.race.ridge import GappedRidge, Ridge, sums_of_squares
 from fenchel.search.race.robust import cleaned_targets, relative_sizes
 
 __all__ = ["MOST_SAMPLES", "KernelSearch", "race_share", "search_kernel"]
 
+Cleaning = Callable[[Ridge | GappedRidge, np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
 # an eigendecomposition takes n^3: on 1000 rows a race takes a second, on 2000 eight times as long
 MOST_SAMPLES = 1000
 _REST = 5.0  # cost of what follows, in eigendecompositions of all samples: five folds of four fifths, and the last fit
@@ -33,7 +35,7 @@ class KernelSearch:
     ``max_samples``, and ``residuals`` (n, p) those of the fitted model, with which the threshold of a loss is compared;
     ``sizes`` (n,) those of ``left_out`` relative to what is expected at the inputs,
     ``cleaned`` (n, p) are the targets that the square loss has seen; ``trials`` lists what was tried, in order;
-    ``ridges`` holds the factorisations, for a search with other targets.
+    ``ridges`` holds the factorisations, for a search with other targets; ``by_value`` says what was cleaned.
     """
 
     kernel: ScalarKernel
@@ -47,6 +49,7 @@ class KernelSearch:
     cleaned: np.ndarray
     trials: tuple[Trial, ...]
     ridges: Ridges = field(repr=False)
+    by_value: bool = False
 
     @property
     def finals(self) -> list[Trial]:
@@ -77,6 +80,7 @@ def search_kernel(
     groups: np.ndarray | None = None,
     ridges: Ridges | None = None,
     imputed: bool = True,
+    by_value: bool = False,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
@@ -118,6 +122,8 @@ def search_kernel(
     imputed : bool, default=True
         Whether ``targets`` holds estimates of unknown targets. Otherwise each output is fitted to the samples that have
         it.
+    by_value : bool, default=False
+        Whether a robust search moves single targets, in robust scales of their outputs, rather than whole rows.
 
     Returns
     -------
@@ -138,7 +144,9 @@ def search_kernel(
         ridges = Ridges(inputs, order, counts[order], None if labels is None else labels[order], gaps)
     candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
     share = float(np.sum(counts[order]) / np.sum(counts))
-    return _found(ridges, Y[order], seen, candidates, robust, order, share)
+    clean = partial(cleaned_targets, by_value=by_value) if robust else None
+    found = _found(ridges, Y[order], seen, candidates, clean, order, share)
+    return replace(found, by_value=robust and by_value)
 
 
 def race_share(n: int, most: int = MOST_SAMPLES) -> float:
@@ -155,14 +163,14 @@ def _winner_cost(n: int) -> float:
 
 
 def _winner(
-    ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None, candidates: list[Candidate], robust: bool
+    ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None, candidates: list[Candidate], clean: Cleaning | None
 ) -> tuple[Candidate, list[Trial]]:
     """Return the best candidate, and what was tried, on the first samples."""
     n = min(len(Y), MOST_SAMPLES)
     cleaned, counted = Y[:n], None if seen is None else seen[:n]
-    if robust:
+    if clean is not None:
         with part(1 / (1 + race_cost(n, len(candidates)))):
-            cleaned, counted = cleaned_targets(ridges.of(_PILOT, n), cleaned, counted)
+            cleaned, counted = clean(ridges.of(_PILOT, n), cleaned, counted)
     board = Board(ridges, cleaned, counted)
     with part():
         best = board.refined(board.race(candidates))
@@ -174,7 +182,7 @@ def _found(
     Y: np.ndarray,
     seen: np.ndarray | None,
     candidates: list[Candidate],
-    robust: bool,
+    clean: Cleaning | None,
     order: np.ndarray,
     share: float,
 ) -> KernelSearch:
@@ -184,9 +192,9 @@ def _found(
     """
     cost = race_cost(min(len(Y), MOST_SAMPLES), len(candidates))
     with part(cost / (cost + _winner_cost(len(Y)))):
-        best, trials = _winner(ridges, Y, seen, candidates, robust)
+        best, trials = _winner(ridges, Y, seen, candidates, clean)
     ridge = ridges.of(best, len(Y))
-    cleaned, counted = cleaned_targets(ridge, Y, seen) if robust else (Y, seen)
+    cleaned, counted = (Y, seen) if clean is None else clean(ridge, Y, seen)
     lam, _ = ridge.best_lam(cleaned, counted)
     left_out, fitted = ridge.left_out(lam, cleaned), ridge.fitted_residuals(lam, cleaned)
     error = float(np.average(sums_of_squares(left_out, counted), weights=ridges.weights))
