@@ -16,7 +16,6 @@ from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Constant, Gaussian, OutputOperator, ScalarKernel, Separable, as_operator_kernel
 from fenchel.losses import Huber, Loss, Square
-from fenchel.losses.relative import RelativeSize
 from fenchel.model.codec import Task
 from fenchel.model.curve_gaps import completed_targets
 from fenchel.model.fit import solve
@@ -24,10 +23,17 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
-from fenchel.search.aggregates import clipped
-from fenchel.search.contamination import is_contaminated, is_skewed
+from fenchel.search.contamination import is_contaminated, is_skewed, total_with_error
 from fenchel.search.race import MOST_SAMPLES, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
+from fenchel.search.wrong_values import (
+    CERTAINLY_WRONG,
+    ceilings_of,
+    has_values,
+    is_better_by_value,
+    seen_values,
+    value_sizes,
+)
 from fenchel.solvers import Auto
 
 __all__ = [
@@ -44,7 +50,6 @@ __all__ = [
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
-_WRONG = 4.0  # robust deviations; one normal error in 16 000 is larger
 _ERRORS = 1.5  # standard errors by which the square loss must win where errors are symmetric
 _OF_VALUES = "scale:2"  # threshold of single values, at which the search has shortened them too
 _FIRST = 0.6  # share of the first race, whose factorisations the others use
@@ -74,7 +79,7 @@ class KernelChoice:
         """Return the losses with relative thresholds resolved by the residuals of the search."""
         residuals, counts, point_scale = self.search.residuals, self._counts, self.training_set.targets.point_scale
         if self.search.by_value:
-            seen = _seen(self.training_set, self.search)
+            seen = seen_values(self.training_set, self.search)
             residuals, counts = np.abs(residuals)[seen], np.broadcast_to(counts[:, None], seen.shape)[seen]
         return [loss.resolve(residuals, counts, point_scale) for loss in self.losses]
 
@@ -115,9 +120,9 @@ class KernelChoice:
         Of a sample; if values are cleaned, one for each output, (p,).
         """
         if self.search.by_value:
-            return _ceilings(self.training_set, self.search)
+            return ceilings_of(self.training_set, self.search)
         norms = np.linalg.norm(self.search.left_out, axis=1)
-        return np.asarray(RelativeSize("scale", _WRONG).of(norms, self._counts) ** 2)
+        return np.asarray(CERTAINLY_WRONG.of(norms, self._counts) ** 2)
 
     @property
     def _counts(self) -> np.ndarray:
@@ -178,26 +183,20 @@ def choose_kernel(
     candidates = {False: training_set, True: encode(True)}
     with part(_FIRST):
         first = search(training_set, False)
-    has_values = _has_values(training_set)
-    with part(_SECOND if has_values else 1.0):  # the inputs are the same, and so are the factorisations
+    is_by_value = has_values(training_set)
+    with part(_SECOND if is_by_value else 1.0):  # the inputs are the same, and so are the factorisations
         searches = {False: first, True: search(candidates[True], True, ridges=first.ridges)}
     places, weights = _distinct_places(training_set.sample, groups, first.index)
     is_wrong = False
-    if has_values:
+    if is_by_value:
         by_value = search(candidates[True], True, ridges=first.ridges, by_value=True)
-        is_wrong = is_contaminated(*_value_sizes(candidates[True], by_value, places, weights))
-        ceilings = _ceilings(candidates[True], by_value) if is_wrong else math.inf
-        if _is_better_by_value(searches[True].left_out[places], by_value.left_out[places], weights, ceilings):
+        is_wrong = is_contaminated(*value_sizes(candidates[True], by_value, places, weights))
+        ceilings = ceilings_of(candidates[True], by_value) if is_wrong else math.inf
+        if is_better_by_value(by_value.left_out[places], searches[True].left_out[places], weights, ceilings):
             searches[True] = by_value
     robust = is_wrong or _is_robust_better(candidates, searches, places, weights)
     huber = Huber(_OF_VALUES, p=1) if searches[True].by_value else Huber("auto")
     return KernelChoice.of(candidates[robust], [huber] if robust else [Square()], robust, searches)
-
-
-def _has_values(training_set: TrainingSet) -> bool:
-    """Whether outputs are several numbers, of which single ones may be wrong."""
-    codec = training_set.codec
-    return training_set.targets.width > 1 and codec.grid is None and codec.representation.has_points
 
 
 def _is_robust_better(
@@ -215,51 +214,9 @@ def _is_robust_better(
     if is_contaminated(sizes, weights):
         return True
     square, huber = (_squared_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
-    loss, spread = _sum(huber - square, weights)
+    loss, spread = total_with_error(huber - square, weights)
     errors = 0.0 if is_skewed(search.left_out[places], sizes, weights) else _ERRORS
     return not loss > errors * spread + ROUND_OFF * float(weights @ huber)
-
-
-def _is_better_by_value(
-    rows: np.ndarray, values: np.ndarray, weights: np.ndarray, ceilings: np.ndarray | float
-) -> bool:
-    """Whether leave-one-out residuals (n, p) after cleaning by value are clearly smaller than after cleaning by rows.
-
-    Where values are wrong, they cost the same whatever is predicted: squared errors are clipped at the ceilings.
-    """
-    gain, spread = _sum(clipped(rows**2, ceilings) - clipped(values**2, ceilings), weights)
-    return gain > _ERRORS * spread
-
-
-def _sum(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return the weighted sum of the values of distinct samples, and its standard error."""
-    total = float(weights @ values)
-    return total, float(np.linalg.norm(weights * (values - total / np.sum(weights))))
-
-
-def _seen(training_set: TrainingSet, search: KernelSearch) -> np.ndarray:
-    """Return which values of the samples of a search are known, (n, p) of bool."""
-    observed = training_set.targets.observed
-    return np.ones(search.left_out.shape, bool) if observed is None else host(observed)[search.index] > 0
-
-
-def _ceilings(training_set: TrainingSet, search: KernelSearch) -> np.ndarray:
-    """Return the squared error of each output beyond which a value is certainly wrong, (p,)."""
-    counts, wrong = training_set.sample.counts[search.index], RelativeSize("scale", _WRONG)
-    columns = zip(np.abs(search.left_out).T, _seen(training_set, search).T, strict=True)
-    return np.array([wrong.of(sizes[known], counts[known]) for sizes, known in columns]) ** 2
-
-
-def _value_sizes(
-    training_set: TrainingSet, search: KernelSearch, places: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of single residuals, relative to their output and to what is expected, and their weights."""
-    seen = _seen(training_set, search)[places]
-    left_out, sizes = search.left_out[places], search.sizes[places]
-    norms = np.linalg.norm(left_out, axis=1)
-    expected = np.divide(norms, sizes, out=np.ones_like(norms), where=sizes > 0)
-    found = np.abs(left_out) / np.sqrt(_ceilings(training_set, search)) / expected[:, None]
-    return found[seen], np.broadcast_to(weights[:, None], seen.shape)[seen]
 
 
 def raced(

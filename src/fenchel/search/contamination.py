@@ -4,7 +4,7 @@ import numpy as np
 
 from fenchel._statistics import weighted_quantile
 
-__all__ = ["is_contaminated", "is_skewed"]
+__all__ = ["is_contaminated", "is_skewed", "total_with_error"]
 
 _MIDDLE, _HALF = 0.5, 0.6744897501960817  # quantile level of the sizes to begin with, and that quantile of |N(0, 1)|
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # the same for those that are not large
@@ -38,6 +38,12 @@ def is_skewed(residuals: np.ndarray, sizes: np.ndarray, weights: np.ndarray) -> 
     shares = np.maximum(0.0, 1 - limit / np.where(sizes > 0, sizes, np.inf))
     cut_off = (weights * shares)[:, None] * residuals
     return bool(np.sum(np.sum(cut_off, axis=0) ** 2) > _ERRORS**2 * np.sum(cut_off**2))
+
+
+def total_with_error(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the weighted sum of the values of distinct samples, and its standard error."""
+    total = float(weights @ values)
+    return total, float(np.linalg.norm(weights * (values - total / np.sum(weights))))
 
 
 def _scale(sizes: np.ndarray, weights: np.ndarray) -> float:
