@@ -31,7 +31,7 @@ def data(data_folder, monkeypatch):
 @pytest.fixture
 def few(data):
     """A small grid of every column of the table."""
-    with patch.multiple(dti, LOSSES=FEW, LAMS=[1e-5, 1e-3, 1e-2]):
+    with patch.multiple(dti, _losses=lambda counts: FEW, LAMS=[1e-5, 1e-3, 1e-2]):
         yield data
 
 
@@ -57,6 +57,17 @@ def test_ridge_regression_is_the_recomputed_number(data):
     assert np.std(errors) == pytest.approx(0.20, abs=0.005)
 
 
+def test_grids_are_those_of_the_paper():
+    many, few = dti._losses(dti.MANY), dti._losses(dti.FEW)
+    assert [len(family) for family in many.values()] == [1, 50, 50, 50, 50]
+    for family, (low, high) in zip(
+        list(many.values())[1:], [(1e-4, 0.1)] * 2 + [(1e-3, 0.1), (1e-3, 10**-0.5)], strict=True
+    ):
+        values = [getattr(loss, "kappa", None) or loss.epsilon for loss in family]
+        np.testing.assert_allclose(values, np.geomspace(low, high, 50))
+    assert max(len(family) for family in few.values()) < 50
+
+
 def test_one_split(few):
     outcome = run(dti, dti.units()[:1])
     rows, cells = outcome.rows, outcome.found
@@ -80,7 +91,7 @@ def test_held_out_errors_count_what_the_eigenfunctions_lose(few, components):
     """The error of a candidate is that of the curves, not of their coordinates: five folds by hand."""
     train, _ = dti.splits(1)[0]
     X, Y, representation = few.X[train], few.Y_interpolated[train], Eigen(components, "monte_carlo")
-    (found,) = dti._candidates(X, Y, few.t_out, ["square"], [1e-3], representation)
+    (found,) = dti._candidates(X, Y, few.t_out, {"square": [Square()]}, [1e-3], representation)
     centred, errors = Y - Y.mean(axis=0), []
     for kept, held in KFold(5, shuffle=True, random_state=342).split(X):
         model = FunctionalRegressor(
