@@ -220,8 +220,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         if float(xp.max(xp.abs(found))) > 2 * self._largest:
             warn_user(
                 f"The rollout has values up to {float(xp.max(xp.abs(found))):.3g}, but training outputs are below "
-                f"{self._largest:.3g}: the map amplifies its own errors. Fit it to inputs with noise of the size of "
-                "such errors, or set local=False.",
+                f"{self._largest:.3g}: the map amplifies its own errors. Maps of whole functions, local=False, may be "
+                "stable.",
                 DataWarning,
                 "rollouts",
             )
