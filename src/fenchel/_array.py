@@ -26,6 +26,7 @@ __all__ = [
     "Frame",
     "Index",
     "Inputs",
+    "Lazy",
     "Namespace",
     "Outputs",
     "as_index",
@@ -77,6 +78,10 @@ class Frame(Protocol):
 
     columns: Iterable[str]
     dtypes: Iterable[object]
+
+
+class Lazy:
+    """An array whose rows are in chunks on the workers of a cluster, or a sum over them."""
 
 
 def is_sparse(array: object) -> bool:
@@ -168,9 +173,9 @@ def is_host(X: object) -> bool:
         return True
 
 
-def is_lazy(array: object) -> bool:
-    """Whether the rows of an array are in chunks on the workers of a cluster, and computed when they are needed."""
-    return getattr(array, "is_lazy", False) is True
+def is_lazy(array: object) -> TypeGuard[Array]:
+    """Whether the rows of an array are computed when they are needed."""
+    return isinstance(array, Lazy)
 
 
 def settled(*arrays: Array) -> tuple[Array, ...]:

@@ -17,7 +17,7 @@ import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fenchel._array import Array
+from fenchel._array import Array, Lazy
 from fenchel.chunks.sample import Client, Future
 from fenchel.operators.products import PointKernel, kernel_product, kernel_products
 from fenchel.operators.thin import leading
@@ -58,11 +58,10 @@ class Workers:
         return [self.submit(_run, shared, *each) for each in zip(*parts, strict=True)]
 
 
-class _Lazy(NDArrayOperatorsMixin):
+class _Lazy(NDArrayOperatorsMixin, Lazy):
     """What rows and sums over them share: NumPy's operators and functions, by its protocols."""
 
     device = "cpu"
-    is_lazy = True
     meta: np.ndarray  # an array of the same form, with a few rows if these are rows
 
     def __array_namespace__(self, api_version: str | None = None) -> "_Namespace":

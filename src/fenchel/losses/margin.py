@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel._array import Array, as_like, eps, namespace, row_norms
+from fenchel._array import Array, as_like, eps, is_array, namespace, row_norms
 from fenchel._component import Component
 from fenchel.losses.loss import Loss, bound_to
 from fenchel.losses.profile import Step
@@ -243,7 +243,7 @@ class InnerProduct(_OfProducts):
     def _in_coordinates(self, targets: Array, point_scale: Array | None) -> Array:
         """Return the elements in coordinates, of the shape of the targets; raise if they have another one."""
         given = self.directions(targets) if callable(self.directions) else self.directions
-        rows = as_like(given if hasattr(given, "dtype") else np.asarray(given, dtype=float), targets)
+        rows = as_like(given if is_array(given) else np.asarray(given, dtype=float), targets)
         if rows.ndim != 2 or rows.shape != targets.shape:
             raise ValueError(
                 f"The 'directions' parameter of InnerProduct must have one row for each of the {targets.shape[0]} "

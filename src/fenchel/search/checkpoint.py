@@ -9,7 +9,7 @@ from threading import Lock
 
 import numpy as np
 
-from fenchel._array import host
+from fenchel._array import has_shape, host
 from fenchel.data.files import DAMAGE, unpacked, write_whole
 from fenchel.losses import Loss
 from fenchel.model.training_set import TrainingSet
@@ -82,7 +82,7 @@ def search_key(
     """Return a key that identifies a search by its data, grid, folds and other settings."""
     grid = ([repr(loss) for loss in losses], lams, [fold.tolist() for fold in folds], settings)
     digest = hashlib.sha256(repr(grid).encode())
-    values = [value for loss in losses for value in loss.get_params().values() if hasattr(value, "shape")]
+    values = [value for loss in losses for value in loss.get_params().values() if has_shape(value)]
     problem = training_set.problem(losses[0], lams[0])
     # predictions depend on every parameter of the kernel and of the operator
     for array in (problem.targets, problem.predictions(problem.targets), problem.mask, *values):

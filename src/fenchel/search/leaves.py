@@ -158,11 +158,11 @@ def _grown(X: np.ndarray, Y: np.ndarray, weights: np.ndarray, labels: np.ndarray
     """Return extremely randomised trees, each grown on the samples of the folds that it sees."""
     sizes = np.std(Y, axis=0)
     Y = np.round(Y / np.where(sizes > 0, sizes, 1.0) * _GRID) / _GRID
-    trees = []
+    X, trees = X.astype(np.float32), []
     for seed, hidden in enumerate(is_hidden):
         seen = ~hidden[labels]
         tree = ExtraTreeRegressor(min_samples_leaf=_LEAST_LEAF, random_state=seed)
-        trees.append(tree.fit(X[seen], Y[seen], sample_weight=weights[seen]))
+        trees.append(tree.fit(X[seen], Y[seen], sample_weight=weights[seen], check_input=False))
     return Leaves.of(trees)
 
 
