@@ -10,6 +10,7 @@ python benchmarks/large.py exact 3e4 1000 5      the kernel in tiles, never stor
 python benchmarks/large.py exact:cuda 1e5 2000 20 1e-5 float32      to a gap of 1e-5, tiles in float32
 python benchmarks/large.py search:cuda 1e6 5     the class without arguments on samples, outputs; smooth outputs
 python benchmarks/large.py search:cuda 1e6 20 wrong      a tenth of the outputs wrong
+python benchmarks/large.py draw FILE             JSON lines of method, n, seconds, error: docs/_static/large.svg
 python benchmarks/large.py rivals 6e4 3000       one fit each of rivals in given settings, Nystroem with 3000 landmarks
 """
 
@@ -20,6 +21,7 @@ import resource
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,8 @@ from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.operators import Streamed, kronecker
 from fenchel.operators.products import fused_products, kernel_product
 from fenchel.solvers import Auto, Krylov
+
+FIGURE = Path(__file__).parents[1] / "docs" / "_static" / "large.svg"
 
 
 def say(**fields: Any) -> None:
@@ -138,6 +142,28 @@ def rivals(n: int, size: int) -> None:
         cpu = time.process_time() - start
         say(part="rival", model=" ".join(repr(model).split()), n=n, cpu=cpu,
             error=distance(found, truth))  # fmt: skip
+
+
+def draw(file: str) -> None:
+    """Draw errors against seconds, from a file of JSON lines."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.hashsalt": "fenchel", "svg.fonttype": "none"})
+    with open(file, encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    for k, name in enumerate(dict.fromkeys(row["method"] for row in rows)):
+        own = [row for row in rows if row["method"] == name]
+        width, style = 2.5 if name.startswith("fenchel") else 1.2, "s--" if "GPU" in name else "o-"
+        ax.loglog(
+            [row["seconds"] for row in own], [row["error"] for row in own], style, color=f"C{k}", lw=width, label=name
+        )
+        for row in own:
+            text = f"{row['n'] // 1000}" if row["n"] < 10**6 else "1 000"
+            ax.annotate(text, (row["seconds"], row["error"]), xytext=(4, 4), textcoords="offset points", fontsize=7)
+    ax.set(xlabel="seconds", ylabel="error")
+    ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.savefig(FIGURE, metadata={"Date": None})
 
 
 def timing(as_array: Any, wait: Any, n: int, size: int, p: int, **options: Any) -> None:
@@ -309,6 +335,8 @@ def main() -> None:
     kind, rest = sys.argv[1], sys.argv[2:]
     if kind in ("families", "grows", "shares"):
         return {"families": families, "grows": grows, "shares": shares}[kind](*rest)
+    if kind == "draw":
+        return draw(rest[0])
     if kind == "rivals":
         return rivals(*(int(float(text)) for text in rest))
     if kind.startswith("search"):

@@ -12,6 +12,8 @@ from fenchel.losses import Huber, Square
 from fenchel.model.memory import preconditioner
 from fenchel.model.spec import Spec
 from fenchel.model.spectrum import Spectrum
+from fenchel.operators import Streamed
+from fenchel.problem import DualProblem
 from fenchel.solvers import Krylov
 
 
@@ -70,3 +72,21 @@ def test_the_certificate_of_a_tiny_ridge_is_that_of_predictions(loss, kappa, rng
     gap = np.mean(values + np.sum(duals**2, axis=1) / 2 - np.sum(duals * residuals, axis=1))
     primal = np.mean(values) + np.sum(duals * (model.predict(X) - Y.mean(axis=0))) / 2 / len(X)
     assert_allclose(gap / primal, model.duality_gap_, rtol=1e-3, atol=1e-10)
+
+
+def test_corrections_in_float32_reach_the_digits_of_float64(rng, monkeypatch):
+    """After a certificate that float32 has missed, products of corrections have enough digits: few float64 passes."""
+    X = rng.uniform(-2, 2, (900, 3))
+    Y, kernel = np.sin(X @ rng.standard_normal((3, 2))), Gaussian(0.3)
+
+    def passes():
+        gram = Streamed(kernel, X, features=lambda: Nystrom(100).approximate(kernel, X).features(X))
+        solution = Krylov().solve(DualProblem.build(gram, Y, Square(), 1e-4 / 900), 1e-7)
+        fitted = kernel(X) @ solution.duals / 1e-4
+        gap = np.sum((Y - fitted - solution.duals) ** 2) / 2
+        assert gap <= 1e-7 * (np.sum((Y - fitted) ** 2) + np.sum(fitted * solution.duals)) / 2
+        return gram.n_passes
+
+    few = passes()
+    monkeypatch.setattr("fenchel.solvers.krylov._BETTER", 0.0)
+    assert few <= 10 and passes() > 3 * few
