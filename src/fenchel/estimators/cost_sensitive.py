@@ -289,4 +289,5 @@ class CostSensitiveClassifier(ClassifierMixin, KernelMachine):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.classifier_tags.multi_class = False
+        tags.array_api_support = True
         return tags

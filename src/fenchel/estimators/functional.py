@@ -144,6 +144,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
         tags.input_tags.three_d_array = True
+        tags.array_api_support = True
         return tags
 
 

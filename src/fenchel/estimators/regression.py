@@ -252,4 +252,5 @@ class OperatorKernelRegressor(VectorRegressor):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = not fits_targets(self.loss)
+        tags.array_api_support = True
         return tags

@@ -238,4 +238,5 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
         tags.input_tags.allow_nan = is_auto(self.kernel) and self.metric is None
+        tags.array_api_support = True
         return tags
