@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.impute import SimpleImputer
 
 import fenchel
-from fenchel import ConformalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import ConformalRegressor, LearnedMetricRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.kernels import Completed, Gaussian, Linear
 
 
@@ -58,6 +58,8 @@ def test_given_kernels_and_metrics_need_complete_inputs(sample):
         OperatorKernelRegressorCV("gaussian").fit(X, Y)
     with pytest.raises(ValueError, match="X must be complete with a metric"):
         OperatorKernelRegressorCV(metric=np.ones(3)).fit(X, Y)
+    with pytest.raises(ValueError, match="X must be complete"):
+        LearnedMetricRegressor().fit(X, Y)
     with pytest.raises(ValueError, match="X must be finite"):
         OperatorKernelRegressorCV().fit(np.where(np.isnan(X), np.inf, X), Y)
 

@@ -143,9 +143,15 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
                 "The 'estimator' parameter must be a regressor that searches for its kernel, with kernel='auto'. "
                 f"Got {given!r}."
             )
+        if "leaves" in given.get_params(deep=False):
+            given.set_params(leaves=False)  # a metric is learned from gradients, which trees do not have
         arguments = {"sample_weight": sample_weight} | ({} if grid is None else {"grid": grid})
         with part(_SEARCH):
             first = clone(given).fit(X, y, **arguments)
+        if "gaps" in first.search_:
+            raise ValueError(
+                "X must be complete. It contains NaN, and a metric weighs its columns. Impute missing values."
+            )
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if name in vars(first):
@@ -198,6 +204,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = False
+        tags.input_tags.allow_nan = False
         return tags
 
 

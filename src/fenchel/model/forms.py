@@ -199,7 +199,7 @@ def _checked(X: Array, ndim: tuple[int, ...], takes_missing: bool) -> Array:
     if X.ndim not in ndim and len(ndim) > 1 and is_host(X):
         raise ValueError(f"X must have shape (n, d) or (n, m, c). Got {tuple(X.shape)} instead.")
     check = check_finite if is_host(X) else lambda X, name: check_array(X, name, ndim=ndim)
-    return _with_gaps(check, X, "X", takes_missing)
+    return _with_gaps(check, X, "X", takes_missing and not is_sparse(X))
 
 
 def _with_gaps(check: Callable[[Array, str], Array], values: Array, name: str, takes_gaps: bool) -> Array:
