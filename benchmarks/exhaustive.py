@@ -122,7 +122,7 @@ def compared(job: tuple[str, int, int]) -> tuple[str, int, int, list[tuple[float
         warnings.simplefilter("ignore")
         ours = measured(name, data)
         with (
-            patch(f"{race}race._KEPT", {}),  # every kernel on all samples of the race
+            patch(f"{race}race._KEPT", {}),  # every kernel on all samples
             patch(f"{race}ridge._LEADING", 10**6),  # in all coordinates
             patch(f"{race}search.MOST_SAMPLES", 10**6),
             patch("fenchel.search.search._MANY", 10**6),  # folds to tol

@@ -62,6 +62,7 @@ __all__ = [
     "triangular_solve",
 ]
 
+_BLOCK = 256  # rows of a block of a triangle that is copied
 _SMALL_PRODUCT = 10_000_000  # multiplications of a matrix product that take one thread about a millisecond
 
 # Type aliases for objects of other libraries, which cannot be typed more precisely.
@@ -369,9 +370,12 @@ def spd_inverse(matrix: Array) -> Array:
         if info == 0:
             inverse, info = potri(lower, lower=True, overwrite_c=True)
         if info == 0:
-            half = np.tril(inverse)
-            half += np.tril(inverse, -1).T
-            return half
+            for start in range(0, len(inverse), _BLOCK):  # the other half, block by block: masks of all take as long
+                stop = start + _BLOCK
+                inverse[start:stop, stop:] = inverse[stop:, start:stop].T
+                block = np.tril(inverse[start:stop, start:stop])
+                inverse[start:stop, start:stop] = block + np.tril(block, -1).T
+            return np.asarray(inverse.T)
         np.fill_diagonal(matrix, diagonal)
     elif is_torch_namespace(xp):
         try:

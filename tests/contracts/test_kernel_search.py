@@ -9,6 +9,7 @@ from sklearn.model_selection import LeaveOneGroupOut
 from fenchel import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.model.target_scale import standardized_targets
 from fenchel.search.race import Candidate, Ridge, dictionary, search, search_kernel
+from fenchel.search.race.race import _rungs
 from fenchel.search.race.ridge import compressed
 
 FEW = [Candidate(family, 1.0, linear) for family in ("gaussian", "exponential", "laplacian") for linear in (0.0, 1.0)]
@@ -224,13 +225,23 @@ def test_many_outputs_are_compared_in_few_sums_with_random_signs(noise):
     assert_allclose(compressed(Y @ ortho_group.rvs(120, random_state=0)), few, atol=1e-9 * np.abs(few).max())
 
 
-def test_the_winner_of_a_race_is_fitted_to_more_samples(monkeypatch):
+def test_the_width_of_the_winner_is_refined_on_more_samples(monkeypatch):
     monkeypatch.setattr(search, "MOST_SAMPLES", 60)
     X, Y = sample(200)
     found = search_kernel(X, Y, max_samples=150)
-    assert max(trial.n_samples for trial in found.trials) == 60
+    sizes = [trial.n_samples for trial in found.trials]
+    assert set(sizes) == {60, 150}
+    assert max(trial.n_samples for trial in found.finals) == 60
+    refined = [trial for trial in found.trials if trial.n_samples == 150]
+    assert refined[0].candidate == found.finals[0].candidate
+    assert min(refined, key=lambda trial: trial.error).candidate == found.candidate
     assert found.left_out.shape == (150, 2)
     monkeypatch.setattr(search, "MOST_SAMPLES", 150)
     alone = search_kernel(X, Y, candidates=[found.candidate], max_samples=150)
-    best = min(alone.finals, key=lambda trial: abs(trial.candidate.width - found.candidate.width))
-    assert found.error == pytest.approx(best.error, rel=1e-9)
+    (same,) = (trial for trial in alone.trials if trial.candidate == found.candidate)
+    assert found.error == pytest.approx(same.error, rel=1e-9)
+
+
+def test_more_candidates_remain_in_a_race_on_a_part():
+    assert _rungs(1000, 60, True) == [(125, 60), (500, 24), (1000, 8)]
+    assert _rungs(1000, 60, False) == [(125, 60), (250, 24), (500, 8), (1000, 3)]

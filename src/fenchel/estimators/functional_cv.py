@@ -34,7 +34,6 @@ _LOG = logging.getLogger("fenchel")
 _SECONDS = 15.0  # time of the search on a union of 1000 points; it grows with the cube of their number
 _SHARES = (0.05, 0.1, 0.2, 0.5)  # lengths of the output kernel, as fractions of the domain
 _FEWEST_POINTS = 3  # with fewer points on the grid, the output kernel is not searched for
-_MOST_SAMPLES = 2000  # with more samples, the output kernel is not searched for
 _RIVALS = 0.4  # share of the rivals of a kernel, where most values are estimated, in what follows the race
 _PILOT_TOL = 1e-4  # gap to which candidates for the output kernel are solved
 _DECADES = 10.0 ** np.arange(-4, 2)  # lam, relative to that of the kernel search without an output kernel
@@ -171,8 +170,6 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         self.certificate = certificate
         self.metric = metric
 
-    most_raced = _MOST_SAMPLES  # the output kernel is chosen on targets that the best kernel has cleaned
-
     @tracked
     def fit(
         self,
@@ -252,7 +249,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         """Return the lengths of the output kernel to choose from, none if the kernel is given."""
         codec = _codec(training_set)
         is_given = self.output_kernel is not None or codec.representation.has_eigenvalues
-        if is_given or len(codec.grid) < _FEWEST_POINTS or training_set.n_samples > _MOST_SAMPLES:
+        if is_given or len(codec.grid) < _FEWEST_POINTS or training_set.n_samples > self.most_raced:
             return ()
         return _SHARES
 

@@ -23,7 +23,7 @@ from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
 from fenchel.search.missing_inputs import completed
-from fenchel.search.race import MOST_SAMPLES, race_share
+from fenchel.search.race import MOST_REFINED, race_share
 from fenchel.search.result import SearchResult
 from fenchel.search.scoring import Scoring, scored
 from fenchel.search.search import Search, grid_share, squared_distance
@@ -132,7 +132,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
     """A search over kernel, loss and lam of one estimator, ``_machine``."""
 
     races_robust: ClassVar[bool] = True  # whether "auto" losses compare the square loss with a robust one
-    most_raced: ClassVar[int] = MOST_SAMPLES  # samples to which the best kernel is fitted
+    most_raced: ClassVar[int] = MOST_REFINED  # samples to which the best kernel is fitted
     _after_race: ClassVar[float] = 0.0  # share of what an estimator compares between the race and the grid
 
     losses: Any

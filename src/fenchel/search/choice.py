@@ -24,7 +24,7 @@ from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.contamination import is_contaminated, is_skewed, total_with_error
-from fenchel.search.race import MOST_SAMPLES, KernelSearch, Trial, search_kernel
+from fenchel.search.race import MOST_REFINED, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
 from fenchel.search.wrong_values import (
     CERTAINLY_WRONG,
@@ -162,7 +162,7 @@ def choose_kernel(
     grid: ArrayLike | None = None,
     metric: Any = None,
     groups: np.ndarray | None = None,
-    max_samples: int = MOST_SAMPLES,
+    max_samples: int = MOST_REFINED,
 ) -> KernelChoice:
     """Choose the kernel with the smallest leave-one-out error, and the losses to fit with.
 
@@ -227,7 +227,7 @@ def raced(
     losses: Any,
     metric: Any = None,
     groups: np.ndarray | None = None,
-    max_samples: int = MOST_SAMPLES,
+    max_samples: int = MOST_REFINED,
 ) -> KernelChoice:
     """Return the choice of a kernel on points; ``task(robust)`` centres and scales the outputs robustly or not.
 

@@ -3,11 +3,11 @@
 from fenchel.search.race.candidates import Candidate, dictionary
 from fenchel.search.race.race import Trial
 from fenchel.search.race.ridge import FLAT, GappedRidge, Ridge, best_lam
-from fenchel.search.race.search import MOST_SAMPLES, KernelSearch, race_share, search_kernel
+from fenchel.search.race.search import MOST_REFINED, KernelSearch, race_share, search_kernel
 
 __all__ = [
     "FLAT",
-    "MOST_SAMPLES",
+    "MOST_REFINED",
     "Candidate",
     "GappedRidge",
     "KernelSearch",

@@ -16,6 +16,8 @@ __all__ = ["Board", "Ridges", "Trial", "race_cost"]
 
 _FEWEST = 100  # samples in the first rung
 _KEPT = {8: 24, 4: 8, 2: 3}  # candidates kept after a part of the sample, by the inverse of its share
+# the same if the race has a part of the sample, of whose time it takes little
+_KEPT_OF_PART = {8: 24, 2: 8}
 _WIDTHS = 2  # trials that refine the width
 
 
@@ -70,11 +72,11 @@ class Board:
         self.trials: list[Trial] = []
         self._done, self._cost = 0.0, math.inf  # of the trials, in eigendecompositions of the whole sample
 
-    def race(self, candidates: list[Candidate]) -> Trial:
-        """Return the best trial on the whole sample, by successive halving of the candidates."""
+    def race(self, candidates: list[Candidate], is_part: bool = False) -> Trial:
+        """Return the best trial on the whole sample, by successive halving; ``is_part``: there are more samples."""
         n = len(self.Y)
-        self._cost = race_cost(n, len(candidates))
-        for rows, count in _rungs(n, len(candidates)):
+        self._cost = race_cost(n, len(candidates), is_part)
+        for rows, count in _rungs(n, len(candidates), is_part):
             trials = [self.run(one, rows) for one in candidates[:count]]
             trials = [trials[place] for place in ranked([trial.error for trial in trials])]
             candidates = [trial.candidate for trial in trials]
@@ -100,15 +102,15 @@ class Board:
         return trial
 
 
-def race_cost(n: int, count: int) -> float:
+def race_cost(n: int, count: int, is_part: bool = False) -> float:
     """Return the cost of a race and its refinement, in eigendecompositions of all n samples."""
-    return _WIDTHS + sum(trials * (rows / n) ** 3 for rows, trials in _rungs(n, count))
+    return _WIDTHS + sum(trials * (rows / n) ** 3 for rows, trials in _rungs(n, count, is_part))
 
 
-def _rungs(n: int, count: int) -> list[tuple[int, int]]:
+def _rungs(n: int, count: int, is_part: bool) -> list[tuple[int, int]]:
     """Return the samples and the candidates of each rung of a race."""
     rungs = []
-    for share, kept in _KEPT.items():
+    for share, kept in (_KEPT_OF_PART if is_part else _KEPT).items():
         if n // share >= _FEWEST and count > kept:
             rungs.append((n // share, count))
             count = kept

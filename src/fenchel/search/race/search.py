@@ -17,11 +17,12 @@ from fenchel.search.race.race import Board, Ridges, Trial, race_cost
 from fenchel.search.race.ridge import GappedRidge, Ridge, sums_of_squares
 from fenchel.search.race.robust import cleaned_targets, relative_sizes
 
-__all__ = ["MOST_SAMPLES", "KernelSearch", "race_share", "search_kernel"]
+__all__ = ["MOST_REFINED", "MOST_SAMPLES", "KernelSearch", "race_share", "search_kernel"]
 
 Cleaning = Callable[[Ridge | GappedRidge, np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
 # an eigendecomposition takes n^3: on 1000 rows a race takes a second, on 2000 eight times as long
 MOST_SAMPLES = 1000
+MOST_REFINED = 2000  # samples on which the width of the best kernel is refined
 _REST = 5.0  # cost of what follows, in eigendecompositions of all samples: five folds of four fifths, and the last fit
 _PILOT = Candidate("exponential", 1.0, 1.0)  # approximates linear and any other continuous functions
 
@@ -54,7 +55,7 @@ class KernelSearch:
     @property
     def finals(self) -> list[Trial]:
         """The trials on all samples of the race, which has a sample given twice once; the best first."""
-        n = max(trial.n_samples for trial in self.trials)
+        n = min(MOST_SAMPLES, max(trial.n_samples for trial in self.trials))
         return sorted((trial for trial in self.trials if trial.n_samples == n), key=lambda trial: trial.error)
 
     def rivals(self) -> list[ScalarKernel]:
@@ -74,7 +75,7 @@ def search_kernel(
     robust: bool = False,
     curves: bool = False,
     grid: ArrayLike | None = None,
-    max_samples: int = MOST_SAMPLES,
+    max_samples: int = MOST_REFINED,
     observed: Array | None = None,
     metric: np.ndarray | None = None,
     groups: np.ndarray | None = None,
@@ -105,9 +106,9 @@ def search_kernel(
         Whether the rows of a matrix ``X`` are curves, with one scale for all of their points.
     grid : array of shape (m,) or None, default=None
         Points of the curves.
-    max_samples : int, default=1000
+    max_samples : int, default=2000
         Maximum number of samples of the result, drawn from what the samples contain. Kernels are compared on at most
-        1000 of these.
+        1000 of these, and the width of the best one is refined on all of them.
     observed : array of shape (n, p) or None, default=None
         1 for known targets and 0 for others, whose errors do not count. ``targets`` holds estimates of these, from the
         known targets of the same sample. (Predictions in their place would leak the output of a sample into its own
@@ -134,7 +135,8 @@ def search_kernel(
     X, Y = host(X), host(targets).astype(np.float64)
     counts = np.ones(len(X)) if weights is None else host(weights).astype(np.float64)
     labels = None if groups is None else np.asarray(groups)
-    order = shuffled(contents(Y, X, counts, labels))[:max_samples] if ridges is None else ridges.order
+    most = min(max_samples, max_samples if imputed or observed is None else MOST_SAMPLES)  # each gap has a matrix
+    order = shuffled(contents(Y, X, counts, labels))[:most] if ridges is None else ridges.order
     is_curves = curves or X.ndim == 3
     seen = None if observed is None else host(observed).astype(np.float64)[order]
     if ridges is None:
@@ -145,36 +147,52 @@ def search_kernel(
     candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
     share = float(np.sum(counts[order]) / np.sum(counts))
     clean = partial(cleaned_targets, by_value=by_value) if robust else None
-    found = _found(ridges, Y[order], seen, candidates, clean, order, share)
+    found = _found(ridges, Y[order], seen, candidates, clean, order, share, len(X) > MOST_SAMPLES)
     return replace(found, by_value=robust and by_value)
 
 
-def race_share(n: int, most: int = MOST_SAMPLES) -> float:
+def race_share(n: int, most: int = MOST_REFINED) -> float:
     """Return the share of a search on at most so many samples in the work of a fit to n samples."""
     n_kept = min(n, most)
     n_raced = min(n_kept, MOST_SAMPLES)
-    cost = (race_cost(n_raced, len(dictionary())) + _winner_cost(n_kept)) * (n_raced / n) ** 3
+    cost = race_cost(n_raced, len(dictionary()), n > MOST_SAMPLES) + _winner_cost(n_kept)
+    cost *= (n_raced / n) ** 3
     return cost / (cost + _REST)
 
 
 def _winner_cost(n: int) -> float:
-    """Return the cost of the winner on n samples, in eigendecompositions of the samples of the race, which has one."""
-    return (n / MOST_SAMPLES) ** 3 if n > MOST_SAMPLES else 0.0
+    """Return the cost of three widths on n samples, in eigendecompositions of the samples of the race."""
+    return 3 * (n / MOST_SAMPLES) ** 3 if n > MOST_SAMPLES else 0.0
 
 
 def _winner(
-    ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None, candidates: list[Candidate], clean: Cleaning | None
+    ridges: Ridges,
+    Y: np.ndarray,
+    seen: np.ndarray | None,
+    candidates: list[Candidate],
+    clean: Cleaning | None,
+    is_part: bool,
 ) -> tuple[Candidate, list[Trial]]:
     """Return the best candidate, and what was tried, on the first samples."""
     n = min(len(Y), MOST_SAMPLES)
     cleaned, counted = Y[:n], None if seen is None else seen[:n]
     if clean is not None:
-        with part(1 / (1 + race_cost(n, len(candidates)))):
+        with part(1 / (1 + race_cost(n, len(candidates), is_part))):
             cleaned, counted = clean(ridges.of(_PILOT, n), cleaned, counted)
     board = Board(ridges, cleaned, counted)
     with part():
-        best = board.refined(board.race(candidates))
+        best = board.race(candidates, is_part)
+        best = best if n < len(Y) else board.refined(best)
     return best.candidate, board.trials
+
+
+def _refined(
+    ridges: Ridges, Y: np.ndarray, seen: np.ndarray | None, best: Candidate, clean: Cleaning | None
+) -> tuple[Candidate, list[Trial]]:
+    """Return the best width of the winner on more samples than those of the race, and what was tried."""
+    cleaned, counted = (Y, seen) if clean is None else clean(ridges.of(best, len(Y)), Y, seen)
+    board = Board(ridges, cleaned, counted)
+    return board.refined(board.run(best, len(Y))).candidate, board.trials
 
 
 def _found(
@@ -185,14 +203,19 @@ def _found(
     clean: Cleaning | None,
     order: np.ndarray,
     share: float,
+    is_part: bool,
 ) -> KernelSearch:
     """Return the result of a search on samples in random order.
 
-    ``order`` holds their places in the data, and ``share`` is their part of the weight of the data.
+    ``order`` holds their places in the data, and ``share`` is their part of the weight of the data. ``is_part`` says
+    whether the race has a part of the data.
     """
-    cost = race_cost(min(len(Y), MOST_SAMPLES), len(candidates))
+    cost = race_cost(min(len(Y), MOST_SAMPLES), len(candidates), is_part)
     with part(cost / (cost + _winner_cost(len(Y)))):
-        best, trials = _winner(ridges, Y, seen, candidates, clean)
+        best, trials = _winner(ridges, Y, seen, candidates, clean, is_part)
+    if len(Y) > MOST_SAMPLES:
+        best, more = _refined(ridges, Y, seen, best, clean)
+        trials += more
     ridge = ridges.of(best, len(Y))
     cleaned, counted = (Y, seen) if clean is None else clean(ridge, Y, seen)
     lam, _ = ridge.best_lam(cleaned, counted)
