@@ -25,6 +25,7 @@ from fenchel.kernels import KernelLike, ScalarKernel
 from fenchel.losses import Loss
 from fenchel.model.levels import LevelCodec
 from fenchel.model.machine import Fitted, spec_of, task_of
+from fenchel.model.memory import warn_of_last_fit
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
 from fenchel.resample.folds import blocks_of
@@ -208,6 +209,8 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
             machine, trials = self._machine(kernel, level_kernel), None
             whole = task_of(machine).sample(self, X, y, sample_weight).double()
             search, sample = self._search(machine, blocks_of(order, groups)).on_part(whole)
+            if k == 0:
+                warn_of_last_fit(whole.X, spec_of(machine))
             if is_auto(kernel):
                 with part(race_share(sample.n_samples) / (len(kernels) - k)):
                     kernel, trials = _found_kernel(search, sample)

@@ -17,7 +17,7 @@ from fenchel.operators import fits_in_single
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import CPU, DEVICE, FLOPS
 
-__all__ = ["check_fits", "is_streamed", "preconditioner", "settled", "warn_if_slow", "warn_of_time"]
+__all__ = ["check_fits", "is_streamed", "preconditioner", "settled", "warn_if_slow", "warn_of_last_fit", "warn_of_time"]
 
 _FEATURES = 2000  # suggested in messages: error .106, 500 .117, exact .1025 (benchmarks/sizes.py 10000)
 _ITERATES = 24  # number of arrays of the shape of the targets that a solver holds at once
@@ -107,6 +107,19 @@ def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
     """Warn about a fit without a stored matrix that was not requested, if it is estimated to exceed a minute."""
     if is_on_cpu(X):
         _warn_if_slow(_seconds(X, settings, n_outputs) / 60, settings)
+
+
+def warn_of_last_fit(X: Array, settings: Spec) -> None:
+    """Warn before a search if the eigendecomposition of its last fit alone is estimated to exceed a minute."""
+    minutes = _BASIS * X.shape[0] ** 3 / FLOPS / 60
+    if settings.solver.chooses and settings.approximation is None and is_on_cpu(X) and minutes > 1:
+        warn_user(
+            f"After the search, the fit to all {X.shape[0]} samples is estimated to take at least {minutes:.0f} "
+            "minutes on one core. A fit to a part of the sample or with landmarks (approximation=) is faster; "
+            "progress=True or the logger 'fenchel' tell how far it is.",
+            SlowFitWarning,
+            "slow-fit",
+        )
 
 
 def warn_if_slow(n: int, settings: Spec, n_outputs: int, n_threads: int = 1) -> None:

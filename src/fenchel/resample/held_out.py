@@ -22,6 +22,9 @@ from fenchel.solvers import ClosedForm, DouglasRachford, Solution
 
 __all__ = ["HeldOut", "held_out", "joined", "nearly_held_out", "ridge_filter"]
 
+# steps of the splitting for one pair and fold: most take 10 to 400, and weights spread over twelve decades may take any
+# number; the gap is told
+_MOST_STEPS = 2000
 _FEW_FOLDS = 20  # with more folds, each is small and shares the factorisation of the whole sample
 
 
@@ -148,7 +151,7 @@ class _Masked(_Folds):
                 starts, solutions = [trail.start(lam) for trail in trails], list[Solution]()
                 for begin in range(0, len(problems), batch_size(self.problem)):
                     part = slice(begin, begin + batch_size(self.problem))
-                    solutions += DouglasRachford().solve_all(problems[part], tol, starts[part])
+                    solutions += DouglasRachford(max_iter=_MOST_STEPS).solve_all(problems[part], tol, starts[part])
                 predictions = self._unknown()
                 for problem, solution, fold, trail in zip(problems, solutions, self.folds, trails, strict=True):
                     trail.add(lam, solution.state)
@@ -177,8 +180,9 @@ class _Cut(_Folds):
         """Yield the out-of-sample predictions from one surface per fold; the surfaces advance side by side."""
         root = None if self.problem.root is None else host(self.problem.root)
         rows = [[rows_of(loss, train) for loss in losses] for train in self.train]
+        splitting = DouglasRachford(max_iter=_MOST_STEPS)
         surfaces = [
-            counted(solve_bound_grid(part, row, lams, tol), 1 / (len(rows) - k))
+            counted(solve_bound_grid(part, row, lams, tol, splitting=splitting), 1 / (len(rows) - k))
             for k, (part, row) in enumerate(zip(self.alone, rows, strict=True))
         ]
         for members in zip(*surfaces, strict=True):

@@ -36,10 +36,18 @@ def solve_grid(
 
 
 def solve_bound_grid(
-    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver | None = None
+    problem: DualProblem,
+    bound: list[Loss],
+    lams: Sequence[float],
+    tol: float,
+    solver: Solver | None = None,
+    splitting: Solver | None = None,
 ) -> Iterator[tuple[int, int, Solution]]:
-    """Yield the same as ``solve_grid``, for losses that are already bound to the problem."""
-    solver = Auto() if solver is None else solver
+    """Yield the same as ``solve_grid``, for losses that are already bound to the problem.
+
+    ``splitting`` shares a factorisation where the solver may choose.
+    """
+    solver, splitting = Auto() if solver is None else solver, splitting or DouglasRachford()
     if solver.chooses and bound and has_gaps(problem) and all(loss.profile is not None for loss in bound):
         squares = [i for i, loss in enumerate(bound) if is_square(loss)]
         others = [i for i, loss in enumerate(bound) if not is_square(loss)]
@@ -47,13 +55,13 @@ def solve_bound_grid(
         if any(small is not None for _, small in parts):
             left = len(bound)
             for part, small in parts:
-                pairs = _observed(problem, small, [bound[i] for i in part], part, lams, tol)
+                pairs = _observed(problem, small, [bound[i] for i in part], part, lams, tol, splitting)
                 yield from counted(pairs, len(part) / left)
                 left -= len(part)
             return
     n_pairs = len(bound) * len(lams)
     first = factor_share(problem, n_pairs)
-    for k, pair in enumerate(_solved(problem, bound, lams, tol, solver), 1):
+    for k, pair in enumerate(_solved(problem, bound, lams, tol, solver, splitting), 1):
         here().reach(first + (1 - first) * k / n_pairs)
         yield pair
 
@@ -65,11 +73,11 @@ def factor_share(problem: DualProblem, n_solves: int) -> float:
 
 
 def _solved(
-    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver
+    problem: DualProblem, bound: list[Loss], lams: Sequence[float], tol: float, solver: Solver, splitting: Solver
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield the solutions of every pair, from large to small lam."""
     order = descending(lams)
-    splitting = DouglasRachford() if solver.chooses else solver
+    splitting = splitting if solver.chooses else solver
     is_shared = splitting.most_shared > 0 and splitting.why_not(problem) is None
     if is_shared:
         problem.shared.factorize()
@@ -106,15 +114,16 @@ def _observed(
     places: list[int],
     lams: Sequence[float],
     tol: float,
+    splitting: Solver,
 ) -> Iterator[tuple[int, int, Solution]]:
     """Yield the solutions for some losses, from the problem of the observed values if there is one."""
     if small is None:
-        found = solve_bound_grid(problem, losses, lams, tol, DouglasRachford())
+        found = solve_bound_grid(problem, losses, lams, tol, splitting)
     elif is_square(small.problem.loss):  # a Cholesky factor for each of a few lam is faster than an eigenbasis
         members = ((j, small.problem.with_(lam=float(lams[j]))) for j in descending(lams))
         found = ((0, j, ClosedForm().solve(member, tol)) for j, member in members)
     else:
-        found = solve_bound_grid(small.problem, losses, lams, tol)
+        found = solve_bound_grid(small.problem, losses, lams, tol, splitting=splitting)
     for i, j, solution in found:
         if small is not None:
             member = problem.with_(loss=losses[i], lam=float(lams[j]))

@@ -1,9 +1,11 @@
 """Automatic choice of a solver by estimated cost."""
 
+import logging
 import math
 from dataclasses import dataclass, replace
 
-from fenchel._array import has_shape, is_single, namespace
+from fenchel._array import has_shape, is_on_cpu, is_single, namespace
+from fenchel.exceptions import SlowFitWarning, warn_user
 from fenchel.operators import streamed
 from fenchel.problem import Certificate, DualProblem
 from fenchel.problem.derived import compact
@@ -20,6 +22,8 @@ from fenchel.solvers.splitting import DouglasRachford
 
 __all__ = ["Auto"]
 
+_LOG = logging.getLogger("fenchel")
+_LONG = 90.0  # seconds of an estimate from which on a warning says minutes: it rounds to two
 # measured on the 351 problems of costs.py, to a gap of 1e-9: with 3, the relay takes 1.10 times the time of the best
 # solver (geometric mean; 4 at worst), with 2 it takes 1.14 times (26 at worst)
 _PATIENCE = 3.0
@@ -99,6 +103,8 @@ class Auto(Solver):
             reason, price = queue.reason(offer), queue.next_price(relay.gap)
             solver = offer.solver if self.max_iter else offer.solver.within(problem, queue.known, price, _PATIENCE)
             is_limited = solver is not offer.solver
+            if not relay.has_run:
+                _say(problem, offer, reason)
             status = relay.run(solver, reason, max(tol, queue.gap_of_successor(offer, relay.gap)), is_limited)
             if self.max_iter:
                 break
@@ -140,6 +146,20 @@ class _Offer:
 
     solver: Solver
     price: float
+
+
+def _say(problem: DualProblem, offer: _Offer, reason: str) -> None:
+    """Tell the logger which solver begins, and warn if it is estimated to take more than a minute."""
+    name = type(offer.solver).__name__
+    _LOG.info(f"{name}: {reason}")
+    if offer.price > _LONG and is_on_cpu(problem.targets):  # estimates are those of a core
+        warn_user(
+            f"The fit is estimated to take {offer.price / 60:.0f} minutes by {name} on one core. A fit to a part of "
+            "the sample, with landmarks (approximation=) or a larger tol is faster; progress=True or the logger "
+            "'fenchel' tell how far it is.",
+            SlowFitWarning,
+            "slow-fit",
+        )
 
 
 class _Queue:
@@ -220,6 +240,11 @@ class _Relay:
         """The smallest gap so far, infinity if it is NaN."""
         gap = math.inf if self._best is None else self._best.certificate.distance
         return math.inf if math.isnan(gap) else gap
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a solver has run."""
+        return bool(self._stages)
 
     @property
     def is_over(self) -> bool:
