@@ -211,9 +211,10 @@ def _is_robust_better(
     """
     search = searches[True]
     sizes = search.sizes[places]
-    if is_contaminated(sizes, weights):
-        return True
     square, huber = (_squared_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
+    # a wrong target is far from the predictions of both searches, a right one may be far from those of the robust one
+    if is_contaminated(sizes, weights) and 4 * np.max(square) >= np.max(huber):
+        return True
     loss, spread = total_with_error(huber - square, weights)
     errors = 0.0 if is_skewed(search.left_out[places], sizes, weights) else _ERRORS
     return not loss > errors * spread + ROUND_OFF * float(weights @ huber)
