@@ -20,14 +20,13 @@ from fenchel.outliers.null_law import Simulation
 from fenchel.outliers.sample_facts import check_count, check_observed, duals_of, index_of_sample, output_names
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
-from fenchel.outliers.tables import listed_names, table_of, table_of_cells
+from fenchel.outliers.tables import listed_names, shown, table_of, table_of_cells
 from fenchel.outliers.tails import adjusted, conformal_p_values, log_two_sided
 from fenchel.resample.folds import label_codes
 from fenchel.resample.residuals import Residuals
 
 __all__ = ["OutlierReport"]
 
-_SHOWN = 5  # rows of the text representation
 _FDR = Interval(0, 1)
 
 
@@ -351,7 +350,6 @@ class OutlierReport:
             ``outputs`` (``wrong_outputs``, if there are several outputs), ``kind``, ``residual`` (root mean square of
             the observed values), and if there are dual variables, ``dual_norm`` and ``saturation``.
         """
-        rows = self.residuals.reshape(len(self), -1)
         columns: dict[str, Any] = {
             "sample": np.arange(len(self)),
             "score": self.scores,
@@ -360,13 +358,11 @@ class OutlierReport:
             "flagged": self.flagged(fdr),
             "outputs": self.wrong_outputs(fdr),
             "kind": self.kinds,
-            "residual": np.sqrt(np.nanmean(rows**2, axis=1)),
+            "residual": np.sqrt(np.nanmean(self.residuals.reshape(len(self), -1) ** 2, axis=1)),
             "dual_norm": self.dual_norms,
             "saturation": self.saturation,
         }
-        order = self.ranking
-        ranked = {name: None if values is None else np.asarray(values)[order] for name, values in columns.items()}
-        return table_of(ranked, None if self.index is None else self.index[order], as_frame)
+        return table_of(columns, self.index, as_frame, self.ranking)
 
     def cells(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
         """Return a table of the outlying values, the cells of a table of outputs, most outlying first.
@@ -383,24 +379,13 @@ class OutlierReport:
         table : structured array of shape (k,), or DataFrame
             Columns ``sample`` and ``output`` (a name, or the place of a point), ``residual`` and ``p_value``.
         """
-        return table_of_cells(
-            self.value_p_values, self.flagged_points(fdr), self.residuals, self.output_names, self.index, as_frame
-        )
+        given = self.residuals, self.output_names, self.index
+        return table_of_cells(self.value_p_values, self.flagged_points(fdr), *given, as_frame)
 
     def plot(self, ax: Axes | None = None, fdr: float = 0.1) -> Axes:
         """Plot the scores of all samples, with flagged ones in colour and labelled by their index.
 
-        Parameters
-        ----------
-        ax : Axes or None, default=None
-            Axes to draw on; ``None`` creates a figure.
-        fdr : float, default=0.1
-            As for ``flagged``.
-
-        Returns
-        -------
-        ax : Axes
-            The axes with the plot.
+        ``ax`` are the axes to draw on, which are returned; ``None`` creates a figure. ``fdr`` is as for ``flagged``.
         """
         return draw_scores(self.scores, self.flagged(fdr), self.ranking, fdr, ax)
 
@@ -412,12 +397,4 @@ class OutlierReport:
         return draw_curves(self.grid, curves, self.flagged(fdr), self.ranking, ax)
 
     def __repr__(self) -> str:
-        table, n_flagged = self.table(), int(self.flagged().sum())
-        lines = [f"OutlierReport: {n_flagged} of {len(self)} samples flagged at a false discovery rate of 0.1"]
-        lines += [
-            f"  sample {row['sample']:>5}   score {row['score']:7.1f}   p-value {row['p_value']:.1e}   "
-            + row["kind" if self.output_names is None else "outputs"]
-            + (f"   saturation {row['saturation']:.2f}" if self.saturation is not None else "")
-            for row in table[:_SHOWN]
-        ]
-        return "\n".join([*lines, "  ..."] if len(self) > _SHOWN else lines)
+        return shown(self.table(), int(self.flagged().sum()))

@@ -6,18 +6,34 @@ import numpy as np
 
 from fenchel._optional import require
 
-__all__ = ["listed_names", "table_of", "table_of_cells"]
+__all__ = ["listed_names", "shown", "table_of", "table_of_cells"]
 
 _MOST_NAMES = 5  # of outputs of one sample
+_SHOWN = 5  # rows of the text representation
 
 
-def table_of(columns: dict[str, Any], index: Any = None, as_frame: bool = False) -> Any:
-    """Return columns of equal length, without those that are ``None``, as a structured array or a data frame."""
-    known = {name: np.asarray(values) for name, values in columns.items() if values is not None}
+def table_of(columns: dict[str, Any], index: Any, as_frame: bool, order: np.ndarray) -> Any:
+    """Return columns of equal length, without those that are ``None``, in an order, as an array or a data frame."""
+    known = {name: np.asarray(values)[order] for name, values in columns.items() if values is not None}
     table = np.empty(len(next(iter(known.values()))), dtype=[(name, values.dtype) for name, values in known.items()])
     for name, values in known.items():
         table[name] = values
-    return require("pandas", extra="pandas").DataFrame(table, index) if as_frame else table
+    if not as_frame:
+        return table
+    return require("pandas", extra="pandas").DataFrame(table, None if index is None else index[order])
+
+
+def shown(table: np.ndarray, n_flagged: int) -> str:
+    """Return the first rows of the table of a report as text."""
+    lines = [f"OutlierReport: {n_flagged} of {len(table)} samples flagged at a false discovery rate of 0.1"]
+    names = table.dtype.names or ()
+    lines += [
+        f"  sample {row['sample']:>5}   score {row['score']:7.1f}   p-value {row['p_value']:.1e}   "
+        + row["outputs" if "outputs" in names else "kind"]
+        + (f"   saturation {row['saturation']:.2f}" if "saturation" in names else "")
+        for row in table[:_SHOWN]
+    ]
+    return "\n".join([*lines, "  ..."] if len(table) > _SHOWN else lines)
 
 
 def table_of_cells(
@@ -31,15 +47,14 @@ def table_of_cells(
     """Return a table of the flagged values of several samples, by their p-values; arrays have the same shape."""
     p_values, is_flagged, residuals = (part.reshape(len(part), -1) for part in (p_values, is_flagged, residuals))
     samples, places = np.nonzero(is_flagged)
-    order = np.argsort(p_values[samples, places], kind="stable")
-    samples, places = samples[order], places[order]
     columns = {
         "sample": samples,
         "output": places if names is None else np.asarray(names)[places],
         "residual": residuals[samples, places],
         "p_value": p_values[samples, places],
     }
-    return table_of(columns, None if index is None else index[samples], as_frame)
+    order = np.argsort(columns["p_value"], kind="stable")
+    return table_of(columns, None if index is None else index[samples], as_frame, order)
 
 
 def listed_names(names: list[str], is_wrong: np.ndarray, deviates: np.ndarray) -> np.ndarray:

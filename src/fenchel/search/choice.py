@@ -282,13 +282,11 @@ def _searched(
         imputed=targets.row_scale is not None,
         by_value=by_value,
     )
-    if repeats is not None:
-        search = _of_all(search, repeats[1])
+    search = search if repeats is None else _of_all(search, repeats[1])
     if targets.row_scale is None:
         return search
     rows = host(targets.row_scale)[search.index]
-    parts = {name: rows * getattr(search, name) for name in ("left_out", "residuals", "cleaned")}
-    return replace(search, **parts)
+    return replace(search, **{name: rows * getattr(search, name) for name in ("left_out", "residuals", "cleaned")})
 
 
 def repeated_pairs(sample: Sample, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
