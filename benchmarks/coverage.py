@@ -1,7 +1,7 @@
 """How often prediction bands contain whole curves, and how wide they are.
 
     python benchmarks/coverage.py [simulated] [robust] [wrong] [replicates] [scattered] [real] [quantile] [drift]
-        [small] [time]
+        [regions] [small] [time]
         [--replications 1000] [--seed 0] [--sizes 100 300 1000]
 
 ``simulated``: n = 100, 300, 1000; square, Huber and epsilon losses; noise of one size, and noise whose size depends on
@@ -10,7 +10,8 @@ the constant one. ``robust``: a tenth of the curves is replaced, in the training
 one of two outputs is wrong in a twentieth of the samples. ``replicates``: four scans of each specimen, with and without
 their labels. ``scattered``: six points of its own for each curve. ``real``: curves of DTI, lip and speech, over 20
 random splits. ``quantile``: intervals of ``QuantileFunctionRegressor`` before and after the calibration. ``drift``:
-blocks in the order of time, with and without ``update``. ``small``: jackknife+ with local widths at n = 30. ``time``:
+blocks in the order of time, with and without ``update``. ``regions``: volumes of ellipsoids of
+several outputs. ``small``: jackknife+ with local widths at n = 30. ``time``:
 jackknife+ against one fit, and the calibration of 10 000 samples.
 """
 
@@ -33,14 +34,24 @@ from fenchel import (
     QuantileFunctionRegressor,
 )
 from fenchel.approximations import Nystrom
-from fenchel.datasets import load_air_quality, load_bike_sharing, load_dti, load_lip_emg, load_speech, make_functional
-from fenchel.kernels import Gaussian
+from fenchel.conformal.band import Ellipsoid
+from fenchel.datasets import (
+    load_air_quality,
+    load_bike_sharing,
+    load_dti,
+    load_lip_emg,
+    load_mulan_regression,
+    load_speech,
+    make_functional,
+)
+from fenchel.kernels import Gaussian, Standardized
 from fenchel.losses import EpsilonRidge, Huber
 
 POINTS = np.linspace(0, 1, 20)
 SHAPES = np.stack([np.cos(np.pi * k * POINTS) / (1 + k) for k in range(3)])
 LOSSES = {"square": "square", "huber": Huber(0.1), "epsilon": EpsilonRidge(0.02)}
 N_NEW = 100
+REGIONS = ("rf1", "edm", "slump", "atp1d", "oes97", "wq")
 SPEECH = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
 
 
@@ -192,12 +203,11 @@ def _followed(
 
 
 def drift(replications: int, seed: int) -> None:
-    air_data, bike = load_air_quality(), load_bike_sharing()
+    air_data, bike, curves = load_air_quality(), load_bike_sharing(), FunctionalRegressorCV(losses=["square"])
     machine = OperatorKernelRegressor(Gaussian("median"), lam=1e-4, center=True, scale=True, approximation=Nystrom(200))
     sets: dict[str, Callable[[int], list[tuple[float, float, float, float]]]] = {
-        "air quality, blocks of 5 days": lambda k: _followed(
-            FunctionalRegressorCV(losses=["square"]), air_data.X, air_data.Y, 155, 5
-        ),
+        "air quality, day by day": lambda k: _followed(curves, air_data.X, air_data.Y, 155, 1),
+        "air quality, blocks of 5 days": lambda k: _followed(curves, air_data.X, air_data.Y, 155, 5),
         "bike, blocks of a week": lambda k: _followed(machine, bike.X, bike.y, 4368, 168),
         "simulated, noise grows": lambda k: _followed(*_growing(seed + k), 300, 50),
     }
@@ -228,6 +238,45 @@ def small(replications: int, seed: int) -> None:
             sample, new = draw(30, rng, is_local), draw(N_NEW, rng, is_local)
             found.append(band_of(ConformalRegressor(functional, method="jackknife+", modulation="local"), sample, new))
         print(f"curves, {name}, n = 30: {summary(found)}", flush=True)
+
+
+def regions(replications: int, seed: int) -> None:
+    """Volumes of joint regions, as sides of a cube in standard deviations of the outputs, and their coverage."""
+    ratios: dict[str, list[float]] = {"std": [], "local": []}
+    for name in REGIONS:
+        data = load_mulan_regression(name)
+        known = ~np.isnan(data.X).any(axis=1) & ~np.isnan(data.Y).any(axis=1)
+        X, Y, found = data.X[known], data.Y[known], dict[str, list[tuple[float, float]]]()
+        for k in range(replications):
+            train, part, new = np.array_split(
+                np.random.default_rng(seed + k).permutation(len(X)), [int(0.6 * len(X)), int(0.8 * len(X))]
+            )
+            scale = Y[train].std(axis=0)
+            inner = OperatorKernelRegressor(
+                Standardized(Gaussian(3 / X.shape[1])),
+                lam=1e-6 if name == "rf1" else 1e-3,
+                center=True,
+                approximation=Nystrom(1500) if len(train) > 3000 else None,
+            ).fit(X[train], Y[train] / scale)
+            halves = np.array_split(part, 2)
+            residuals = [Y[half] / scale - inner.predict(X[half]) for half in (*halves, new)]
+            root = np.linalg.cholesky(np.cov(residuals[0].T) + 1e-9 * np.eye(Y.shape[1]))
+            sizes = [np.linalg.norm(np.linalg.solve(root, one.T), axis=0) for one in residuals]
+            radius = np.sort(sizes[1])[min(int(np.ceil(0.9 * (len(sizes[1]) + 1))), len(sizes[1])) - 1]
+            ball = Ellipsoid(np.zeros((1, len(root))), np.linalg.inv(root), np.array([radius])).volume[0]
+            found.setdefault("one covariance", []).append((np.mean(sizes[2] <= radius), ball ** (1 / len(root))))
+            for kind in ratios:
+                model = ConformalRegressor(inner, joint="ellipsoid", modulation=kind).conformalize(
+                    X[part], Y[part] / scale
+                )
+                band = model.predict_interval(X[new])
+                volume = float(np.exp(np.mean(np.log(band.volume(root=True)))))
+                found.setdefault(kind, []).append((band.contains(Y[new] / scale).mean(), volume))
+        means = {kind: np.mean(pairs, axis=0) for kind, pairs in found.items()}
+        for kind, values in ratios.items():
+            values.append(means[kind][1] / means["one covariance"][1])
+        print(f"{name}: " + "; ".join(f"{kind} {100 * c:.1f} %, {v:.3f}" for kind, (c, v) in means.items()), flush=True)
+    print({kind: f"{np.exp(np.mean(np.log(values))):.2f} of one covariance" for kind, values in ratios.items()})
 
 
 def quantile(replications: int, seed: int) -> None:
@@ -291,6 +340,7 @@ PARTS: dict[str, Callable[[int, int], None]] = {
     "scattered": scattered,
     "quantile": quantile,
     "drift": drift,
+    "regions": regions,
     "small": small,
     "time": timed,
 }
@@ -303,6 +353,7 @@ REPLICATIONS = {
     "real": 20,
     "quantile": 20,
     "drift": 10,
+    "regions": 5,
     "small": 100,
     "time": 1,
 }

@@ -71,18 +71,23 @@ def test_the_shape_of_residuals_is_that_of_their_law():
     rng = np.random.default_rng(0)
     mixing = np.array([[1.0, 0.0], [2.0, 1.0]])
     rows = rng.standard_normal((4000, 2)) @ mixing.T / np.sqrt(rng.chisquare(2, (4000, 1)) / 2)
+    rows = np.vstack([rows, [[1.0, np.nan]]])  # with a gap the shape is the most likely one
     shape, freedom = student_shape(rows)
     assert freedom == 2.0
 
     def minus_likelihood(entries):
         root = np.array([[entries[0], 0.0], entries[1:]])
-        return -multivariate_t(shape=root @ root.T, df=2.0).logpdf(rows).sum()
+        return -multivariate_t(shape=root @ root.T, df=2.0).logpdf(rows[:-1]).sum()
 
-    start = np.linalg.cholesky(np.cov(rows.T))[[0, 1, 1], [0, 0, 1]]
+    start = np.linalg.cholesky(np.cov(rows[:-1].T))[[0, 1, 1], [0, 0, 1]]
     found = minimize(minus_likelihood, start, method="Nelder-Mead", options={"xatol": 1e-5}).x
     root = np.array([[found[0], 0.0], found[1:]])
     np.testing.assert_allclose(shape, root @ root.T, rtol=0.03, atol=0.03)
     assert student_shape(rng.standard_normal((4000, 3)))[1] == 1000.0
+    far = np.vstack([rng.standard_normal((190, 2)) @ mixing.T, 100 * rng.standard_normal((10, 2))])
+    half = np.sqrt(np.linalg.det(mixing @ mixing.T) / np.linalg.det(student_shape(far)[0]))
+    turned = student_shape(far)[0] * half - mixing @ mixing.T
+    assert np.max(np.abs(turned)) < 0.2 * np.max(mixing @ mixing.T)  # few large residuals do not turn it
 
 
 @pytest.mark.parametrize("freedom", [np.inf, 3.0])

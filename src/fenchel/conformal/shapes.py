@@ -8,6 +8,7 @@ __all__: list[str] = []
 
 _STEPS, _ENOUGH_DIGITS = 100, 1e-3  # of expectation and maximisation
 _FREEDOMS = (1000.0, 8.0, 4.0, 2.0, 1.0)  # of the law of residuals: nearly normal, to Cauchy's
+_COVERED = 0.9  # of complete rows, the nominal coverage by default
 _ROUND_OFF = 1e-12
 
 
@@ -18,26 +19,30 @@ def _patterns(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def student_shape(rows: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the maximum likelihood shape of Student's law, (q, q), and its degrees of freedom.
+    """Return the shape of rows, (q, q), and the degrees of freedom of Student's law that are most likely.
 
     By expectation and maximisation, for each number of degrees of freedom: a row counts less the farther out it is, and
-    its gaps are what is expected of them. The shape is shrunk as Ledoit and Wolf's covariance is.
+    its gaps are what is expected of them. The shape is shrunk as Ledoit and Wolf's covariance is. Of complete rows it
+    is the one whose ellipsoid around nine tenths of them is smallest, otherwise the most likely one.
     """
     known = np.nan_to_num(rows)
     directions = known / np.maximum(np.linalg.norm(known, axis=1, keepdims=True), _ROUND_OFF)
     shrinkage, patterns = ledoit_wolf(directions, assume_centered=True)[1], _patterns(rows)
-    shape, best = np.diag(np.maximum(np.nanmean(rows**2, axis=0), _ROUND_OFF)), (-np.inf, np.eye(rows.shape[1]), 1.0)
+    shape, everything = np.diag(np.maximum(np.nanmean(rows**2, axis=0), _ROUND_OFF)), np.ones(rows.shape[1], dtype=bool)
+    found = list[tuple[float, float, np.ndarray, float]]()  # likelihood, minus log volume, shape, freedom
     for freedom in _FREEDOMS:
         for _ in range(_STEPS):
             before, (likelihood, total) = shape, _expected(rows, patterns, shape, freedom)
-            shape = (1 - shrinkage) * total + (shrinkage * np.trace(total) / len(total) + _ROUND_OFF) * np.eye(
-                len(total)
-            )
+            ridge = shrinkage * np.trace(total) / len(total) + _ROUND_OFF
+            shape = (1 - shrinkage) * total + ridge * np.eye(len(total))
             scales = np.sqrt(np.diag(shape))
             if np.max(np.abs(shape - before) / np.outer(scales, scales)) < _ENOUGH_DIGITS:
                 break
-        best = max(best, (likelihood, shape, freedom), key=lambda found: found[0])
-    return best[1:]
+        reach = np.quantile(_distances(known, shape, everything), _COVERED)
+        volume = np.linalg.slogdet(shape)[1] + len(shape) * np.log(max(reach, _ROUND_OFF))
+        found.append((likelihood, -volume, shape, freedom))
+    likely = max(found, key=lambda one: one[0])
+    return (likely if len(patterns) > 1 else max(found, key=lambda one: one[1]))[2], likely[3]
 
 
 def _expected(
