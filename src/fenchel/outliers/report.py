@@ -88,11 +88,12 @@ class OutlierReport:
     their sizes. A p-value is the rank of a score among those of all simulated rows; beyond the tenth largest it is
     extrapolated.
 
-    The probability that anything is flagged in a sample without outliers is then at most ``fdr`` (measured in
-    ``benchmarks/nulls.py``). It is not if noise has heavier tails than those with five degrees of freedom, or a size
-    that the inputs do not explain: use the ranking then, not the rate. In small samples of one output, whose tails are
-    not known, fewer samples are flagged than a normal law would allow. The false discovery rate also requires that
-    fewer than a fifth of the samples are wrong, and that these are not so similar that they form a bulk of their own.
+    In a sample without outliers something is then flagged with a probability of about ``fdr`` at most (measured by
+    ``benchmarks/nulls.py``, not proved). It is not so if noise has heavier tails than those with five degrees of
+    freedom, or a size that the inputs do not explain: use the ranking then, not the rate. In small samples of one
+    output, whose tails are not known, fewer samples are flagged than a normal law would allow. The false discovery rate
+    also requires that fewer than a fifth of the samples are wrong, and that these are not so similar that they form a
+    bulk of their own.
 
     References
     ----------
