@@ -23,6 +23,12 @@ def see(entry: str) -> str:
     return f"See {address}/troubleshooting.html#{entry}" if address else f"See troubleshooting.html#{entry} in the docs"
 
 
+def page_of_class() -> str:
+    """Return the address of the page of a class, with a gap for its name; empty if there is no published page."""
+    address = _documentation()
+    return f"{address}/api/generated/fenchel.{{estimator_name}}.html" if address else ""
+
+
 @cache
 def _documentation() -> str:
     """Return the documentation URL in the package metadata, or an empty string if there is none."""

@@ -21,6 +21,7 @@ from fenchel import (
     QuantileFunctionRegressor,
     RobustRefit,
     StructuredPredictor,
+    exceptions,
     load,
     save,
 )
@@ -189,3 +190,11 @@ def test_frames_of_polars(frames):
     assert ridge().set_output(predict="polars").fit(X, Y["rent"]).predict(X).name == "rent"
     band = ConformalRegressor(ridge(), coverage=0.8).fit(X, Y).predict_interval(X)
     assert band.to_frame("polars").columns[:3] == ["price", "price_lower", "price_upper"]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_the_html_box_links_to_the_page_of_the_class(estimator, monkeypatch):
+    address = f"https://docs.example/api/generated/fenchel.{type(estimator).__name__}.html"
+    assert "docs.example" not in estimator._repr_html_()
+    monkeypatch.setattr(exceptions, "_documentation", lambda: "https://docs.example")
+    assert f'href="{address}"' in estimator._repr_html_()

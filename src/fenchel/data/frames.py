@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from fenchel._array import Array, Inputs, Outputs, has_shape, host
 from fenchel._check import Options, check_parameter, require
 from fenchel.data.fdata import classes_of, is_fdata
+from fenchel.exceptions import page_of_class
 
 __all__: list[str] = []
 
@@ -110,6 +111,15 @@ class FramesOutMixin:
             kept = vars(self).get("_sklearn_output_config", {})  # the attribute that scikit-learn's clone copies
             self._sklearn_output_config = kept | {"predict": predict}
         return self
+
+    @property
+    def _doc_link_template(self) -> str:
+        """The link of scikit-learn's HTML box."""
+        return page_of_class()
+
+    @property
+    def _doc_link_module(self) -> str:
+        return "fenchel" if self._doc_link_template else ""
 
     def _with_arrays(self) -> Self:
         """Return the estimator, or a copy whose predictions are arrays."""
