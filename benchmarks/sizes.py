@@ -2,6 +2,7 @@
 
     python benchmarks/sizes.py [1000 4000 10000] [--seeds 1] [--quick]
     python benchmarks/sizes.py --exhaustive [4000] [--seeds 4] [--tables bike rf1]
+    python benchmarks/sizes.py --alone [1000 4000 10000] [--curves]
 
 The outputs are smooth functions of ten inputs with noise: sines of projections and products. The error is the root mean
 squared distance to the noise-free outputs at new inputs, over that of their mean. Rivals choose their settings by folds
@@ -9,7 +10,8 @@ of the training part; the grid of ``KernelRidge`` ends at 4000 samples. One thre
 docs/_static/sizes.svg. ``--quick`` runs 300 and 600 samples and writes no figure.
 
 ``--exhaustive`` compares loss and lam chosen on a part of the sample with those chosen on all of it, which is what a
-splitter does.
+splitter does. ``--alone`` runs the search without rivals, with ``--curves`` on curves of 200 points with smooth and
+white noise.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from defaults import TABLES, Rival, Split, relative_error, scaled
+from defaults import CURVES, TABLES, Rival, Split, relative_error, scaled
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
@@ -31,7 +33,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from fenchel import OperatorKernelRegressorCV
+from fenchel import FunctionalRegressorCV, OperatorKernelRegressorCV
 from fenchel.approximations import Nystrom
 
 SIZES, LARGE, QUICK = [1000, 4000, 10_000], [4000], [300, 600]
@@ -53,6 +55,16 @@ def smooth(n: int, seed: int) -> Split:
     return X[:n], truth[:n] + 0.1 * rng.standard_normal((n, 5)), X[n:], truth[n:]
 
 
+def curves(n: int, seed: int) -> Split:
+    """Return the same inputs with curves of 200 points, sums of five sines that the smooth outputs weigh."""
+    X, Y, X_new, truth = smooth(n, seed)
+    rng, grid = np.random.default_rng(1000 + seed), np.linspace(0, 1, 200)
+    sines = np.array([np.sin(np.pi * k * grid) / k**0.5 for k in range(1, 6)])
+    cosines = np.array([np.cos(np.pi * k * grid) / (k + 1) for k in range(20)])
+    noise = 0.1 * rng.standard_normal((n, 20)) @ cosines + 0.05 * rng.standard_normal((n, 200))
+    return X, Y @ sines + noise, X_new, truth @ sines
+
+
 def tuned(model: Any, folds: int = 5, **grid: Any) -> Rival:
     """Return a rival with the settings of a grid that folds prefer, on standardised inputs and outputs."""
     cv = KFold(folds, shuffle=True, random_state=0)
@@ -66,6 +78,10 @@ def features(n: int) -> Rival:
 
 def ours(**settings: Any) -> Rival:
     return lambda X, Y, X_new: np.asarray(OperatorKernelRegressorCV(**settings).fit(X, Y).predict(X_new))
+
+
+def of_curves(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+    return np.asarray(FunctionalRegressorCV().fit(X, Y, grid=np.linspace(0, 1, Y.shape[1])).predict(X_new))
 
 
 def trees(kind: Any) -> Rival:
@@ -85,13 +101,15 @@ METHODS: dict[str, Rival] = {
 }
 
 
-def measured(run: Rival, X: np.ndarray, Y: np.ndarray, X_new: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Return the CPU seconds of fit and prediction, and the error."""
+def measured(
+    run: Rival, X: np.ndarray, Y: np.ndarray, X_new: np.ndarray, truth: np.ndarray, kind: str = "smooth"
+) -> tuple[float, float]:
+    """Return the CPU seconds of fit and prediction, and the error; of curves, over all points at once."""
     start = time.process_time()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         found = run(X, Y, X_new)
-    return time.process_time() - start, relative_error("smooth", found, Y, truth)
+    return time.process_time() - start, relative_error(kind, found, Y, truth)
 
 
 def grows(sizes: list[int], seeds: int) -> dict[str, dict[int, np.ndarray]]:
@@ -130,6 +148,14 @@ def exhaustive(sizes: list[int], tables: list[str], seeds: int) -> None:
         print(f"{n:6}  {name:8}{seconds:8.1f}{all_seconds:8.1f}{error:9.4f}{all_error:9.4f}{ratio:8.3f}", flush=True)
 
 
+def alone(sizes: list[int], seeds: int, are_curves: bool) -> None:
+    """Print seconds and errors of the search, on vectors or on curves."""
+    for n, seed in ((size, seed) for size in sizes for seed in range(seeds)):
+        data, run = (curves(n, seed), of_curves) if are_curves else (smooth(n, seed), ours())
+        seconds, error = measured(run, *data, next(iter(CURVES)) if are_curves else "smooth")
+        print(f"{n:6}  {'curves' if are_curves else 'vectors'} {seconds:8.1f}{error:9.4f}", flush=True)
+
+
 def draw(found: dict[str, dict[int, np.ndarray]]) -> None:
     """Draw CPU seconds and errors against the number of samples."""
     import matplotlib.pyplot as plt
@@ -157,7 +183,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--tables", nargs="*", default=["bike"], choices=TABLES)
+    parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--curves", action="store_true")
     options = parser.parse_args()
+    if options.alone:
+        return alone(options.sizes or SIZES, options.seeds, options.curves)
     if options.exhaustive:
         return exhaustive(options.sizes or LARGE, options.tables, options.seeds)
     found = grows(options.sizes or (QUICK if options.quick else SIZES), options.seeds)
