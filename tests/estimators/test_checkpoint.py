@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fenchel import OperatorKernelRegressor
+from fenchel.approximations import Nystrom
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Gaussian
 from fenchel.losses import Huber
@@ -118,3 +119,16 @@ def interrupted(file):
 
     with watched(stop), pytest.raises(RuntimeError, match="enough"):
         model(file).fit(*data())
+
+
+def test_a_fit_with_features_goes_on(tmp_path, monkeypatch):
+    """The state of the splitting is that of the problem with features, whose solution it leads to."""
+    monkeypatch.setattr(checkpoint, "_SHARE", 1e9)  # every step is written
+    file, features = tmp_path / "fit.npz", Nystrom(20, "uniform")
+    whole = model(approximation=features).fit(*data())
+    first = model(file, approximation=features, tol=1e-3).fit(*data())
+    resumed = model(file, approximation=features).fit(*data())
+    assert first.n_iter_ < whole.n_iter_ and resumed.history_[0][1] < 0.1 * whole.history_[0][1]
+    assert_allclose(resumed.primal_objective_, whole.primal_objective_, rtol=2e-8)
+    with pytest.raises(ValueError, match="belongs to another problem"):
+        model(file, approximation=Nystrom(19, "uniform")).fit(*data())

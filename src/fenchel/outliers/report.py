@@ -27,8 +27,6 @@ from fenchel.resample.residuals import Residuals
 
 __all__ = ["OutlierReport"]
 
-_FDR = Interval(0, 1)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutlierReport:
@@ -293,7 +291,7 @@ class OutlierReport:
         is_flagged : ndarray of bool, shape (n,)
             Whether each sample is flagged.
         """
-        check_parameter("flagged", "fdr", fdr, _FDR)
+        check_parameter("flagged", "fdr", fdr, Interval(0, 1))
         return np.asarray(adjusted(self.p_values) <= fdr)
 
     def suspects(self, fdr: float = 0.1) -> np.ndarray:
@@ -305,7 +303,7 @@ class OutlierReport:
 
         Each residual is compared with the median and the scale at its point; NaN is never flagged.
         """
-        check_parameter("flagged_points", "fdr", fdr, _FDR)
+        check_parameter("flagged_points", "fdr", fdr, Interval(0, 1))
         p_values = self.value_p_values
         seen, is_flagged = ~np.isnan(p_values), np.zeros(p_values.shape, dtype=bool)
         is_flagged[seen] = adjusted(p_values[seen]) <= fdr
