@@ -49,9 +49,13 @@ def thin_model(checkpoint=None):
 
 
 def test_equal_to_a_fit_in_memory_though_a_worker_dies(cluster, rng):
-    """The same iterations, one of two processes being killed in the middle."""
+    """The same iterations, one of two processes being killed in the middle.
+
+    In float64: tiles in float32 are rounded in another order than a stored matrix.
+    """
     X, Y = drawn(rng, 100)
-    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), lam=1e-2, tol=1e-5, solver=Krylov(n_components=20))
+    solver = Krylov(n_components=20, tiles="float64")
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), lam=1e-2, tol=1e-5, solver=solver)
     here, n_iter = model.fit(X, Y).predict(X), model.n_iter_
     kill, killed = killing(cluster)
     with watched(kill):
