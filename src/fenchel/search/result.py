@@ -85,7 +85,7 @@ class SearchResult:
         lams = np.array(self.lams + other.lams)
         order = np.argsort(lams)
         errors, fold_errors, gaps = (
-            np.concatenate([getattr(self, name), getattr(other, name)], axis=1)[:, order]
+            np.concatenate([vars(self)[name], vars(other)[name]], axis=1)[:, order]
             for name in ("cv_errors", "fold_errors", "cv_gaps")
         )
         parts: dict[str, Any] = {"cv_errors": errors, "fold_errors": fold_errors, "cv_gaps": gaps}
