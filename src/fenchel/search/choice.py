@@ -1,6 +1,5 @@
 """Choice of the kernel and of the type of loss for ``"auto"``."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -191,8 +190,8 @@ def choose_kernel(
     if is_by_value:
         by_value = search(candidates[True], True, ridges=first.ridges, by_value=True)
         is_wrong = is_contaminated(*value_sizes(candidates[True], by_value, places, weights))
-        ceilings = ceilings_of(candidates[True], by_value) if is_wrong else math.inf
-        if is_better_by_value(by_value.left_out[places], searches[True].left_out[places], weights, ceilings):
+        ceilings, rows = ceilings_of(candidates[True], by_value), searches[True].left_out[places]
+        if is_wrong and is_better_by_value(by_value.left_out[places], rows, weights, ceilings):
             searches[True] = by_value
     robust = is_wrong or _is_robust_better(candidates, searches, places, weights)
     huber = Huber(_OF_VALUES, p=1) if searches[True].by_value else Huber("auto")

@@ -47,7 +47,7 @@ def value_sizes(
     return found[seen], np.broadcast_to(weights[:, None], seen.shape)[seen]
 
 
-def is_better_by_value(values: np.ndarray, rows: np.ndarray, weights: np.ndarray, ceilings: np.ndarray | float) -> bool:
+def is_better_by_value(values: np.ndarray, rows: np.ndarray, weights: np.ndarray, ceilings: np.ndarray) -> bool:
     """Whether leave-one-out residuals (n, p) after cleaning by value are clearly smaller than after cleaning by rows.
 
     Where values are wrong, they cost the same whatever is predicted: squared errors are clipped at the ceilings.

@@ -104,7 +104,7 @@ class Auto(Solver):
             solver = offer.solver if self.max_iter else offer.solver.within(problem, queue.known, price, _PATIENCE)
             is_limited = solver is not offer.solver
             if not relay.has_run:
-                _say(problem, offer, reason)
+                _say(problem, offer.solver, queue.known, reason)
             status = relay.run(solver, reason, max(tol, queue.gap_of_successor(offer, relay.gap)), is_limited)
             if self.max_iter:
                 break
@@ -148,13 +148,14 @@ class _Offer:
     price: float
 
 
-def _say(problem: DualProblem, offer: _Offer, reason: str) -> None:
+def _say(problem: DualProblem, solver: Solver, known: Known, reason: str) -> None:
     """Tell the logger which solver begins, and warn if it is estimated to take more than a minute."""
-    name = type(offer.solver).__name__
+    name, cost = type(solver).__name__, solver.cost(problem, known)
     _LOG.info(f"{name}: {reason}")
-    if offer.price > _LONG and is_on_cpu(problem.targets):  # estimates are those of a core
+    seconds = cost.setup + cost.step * min(cost.n_steps, solver.max_iter or math.inf)
+    if seconds > _LONG and is_on_cpu(problem.targets):  # estimates are those of a core
         warn_user(
-            f"The fit is estimated to take {offer.price / 60:.0f} minutes by {name} on one core. A fit to a part of "
+            f"The fit is estimated to take {seconds / 60:.0f} minutes by {name} on one core. A fit to a part of "
             "the sample, with landmarks (approximation=) or a larger tol is faster; progress=True or the logger "
             "'fenchel' tell how far it is.",
             SlowFitWarning,
