@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from fenchel import FunctionalRegressorCV, OperatorKernelRegressorCV, QuantileFunctionRegressorCV, StructuredPredictorCV
+from fenchel import (
+    ConformalRegressor,
+    FunctionalRegressorCV,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressorCV,
+    StructuredPredictorCV,
+)
 from fenchel.resample.folds import blocks_of
 
 
@@ -20,12 +26,12 @@ def series(n, seed):
 
 @pytest.mark.parametrize(("n", "count"), [(30, 10), (400, 20), (5000, 100)])
 def test_blocks_follow_one_another_and_keep_equal_times_together(n, count):
-    blocks = blocks_of(np.arange(n)[::-1] / 7, None)
+    blocks = blocks_of(np.arange(n)[::-1] / 7, None, np.zeros(n))
     assert np.all(np.diff(blocks) <= 0)
     assert len(np.unique(blocks)) == count
     sizes = np.bincount(blocks)
     assert sizes.max() - sizes.min() <= 1
-    assert len(np.unique(blocks_of(np.repeat([0, 1, 2], n // 3), None))) == 3
+    assert len(np.unique(blocks_of(np.repeat([0, 1, 2], n // 3), None, np.zeros(n // 3 * 3)))) == 3
 
 
 def test_blocks_give_smoother_models_of_wandering_errors():
@@ -61,7 +67,28 @@ def test_what_order_must_be():
     times, X, _, y = series(40, 0)
     with pytest.raises(ValueError, match="either groups or order"):
         OperatorKernelRegressorCV().fit(X, y, groups=np.arange(40), order=times)
-    with pytest.raises(ValueError, match=r"one time or number for each sample, none missing"):
-        OperatorKernelRegressorCV().fit(X, y, order=np.where(np.arange(40) == 3, np.datetime64("NaT"), times))
-    with pytest.raises(ValueError, match=r"groups must have shape \(40,\)"):
-        OperatorKernelRegressorCV().fit(X, y, order=times[:30])
+    with pytest.raises(ValueError, match=r"order has 1 different time, and 1 block .*; 5 folds need at least 5"):
+        OperatorKernelRegressorCV().fit(X, y, order=np.zeros(40))
+
+
+@pytest.mark.parametrize(
+    "model", [OperatorKernelRegressorCV(), ConformalRegressor()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda times: np.where(np.arange(40) % 2, times, np.datetime64("NaT")), "20 of 40 are missing, .* at index 0"),
+        (lambda times: pytest.importorskip("pandas").Series(times).where(np.arange(40) != 3), "1 of 40 .* index 3"),
+        (lambda times: [None, *range(39)], "1 of 40 are missing, the first at index 0"),
+        (lambda times: [0.5, np.nan, *range(38)], "1 of 40 are missing, the first at index 1"),
+        (lambda times: np.append(np.arange(39), np.inf), "1 of 40 are infinite, the first at index 39"),
+        (lambda times: [f"{k % 12 + 1}/1/2020" for k in range(40)], r"text, such as '1/1/2020'.*pandas\.to_datetime"),
+        (lambda times: [times[0].item(), *range(39)], "cannot be compared"),
+        (lambda times: times[:30], r"Its shape must be \(40,\). Got \(30,\)"),
+    ],
+    ids=["NaT", "pandas", "None", "NaN", "infinite", "text", "mixed", "short"],
+)
+def test_times_are_neither_missing_nor_infinite_nor_text(model, change, said):
+    times, X, _, y = series(40, 0)
+    with pytest.raises(ValueError, match=f"order must have one time or number for each sample.*{said}"):
+        model.fit(X, y, order=change(times))

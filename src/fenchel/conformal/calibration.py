@@ -66,7 +66,7 @@ class Given:
     @property
     def held_together(self) -> np.ndarray | None:
         """Labels of the samples that are held out together: replicates, or blocks of time."""
-        labels = blocks_of(self.places, None) if self.replicates is None else self.replicates
+        labels = blocks_of(self.places, None, self.X) if self.replicates is None else self.replicates
         return None if labels is None else np.asarray(labels)
 
     def split(

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata, spearmanr
 
 from fenchel.exceptions import DataWarning, warn_user
+from fenchel.resample.folds import times_of
 
 __all__: list[str] = []
 
@@ -18,10 +19,7 @@ def places_in_time(order: ArrayLike | None, n: int) -> np.ndarray | None:
     """Return the place in time of each sample, from 0; equal times keep the order of the rows."""
     if order is None:
         return None
-    times = np.asarray(order)
-    if times.shape != (n,) or any(time != time for time in times.tolist()):
-        raise ValueError(f"order must have shape ({n},), one time for each sample and none missing. Got {times.shape}.")
-    return np.argsort(np.argsort(times, kind="stable"))
+    return np.argsort(np.argsort(times_of(order, n), kind="stable"))
 
 
 def recency(places: np.ndarray, half_life: float) -> np.ndarray:

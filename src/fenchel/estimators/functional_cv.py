@@ -198,7 +198,7 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
         self : FunctionalRegressorCV
             The fitted model.
         """
-        return self._choose(X, y, sample_weight, blocks_of(order, groups), grid=grid)
+        return self._choose(X, y, sample_weight, blocks_of(order, groups, X, self.cv), grid=grid)
 
     def _narrowed(
         self, choice: KernelChoice, search: Search, machine: FunctionalRegressor, spec: Spec, **form: Any

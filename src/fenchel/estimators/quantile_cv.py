@@ -208,7 +208,7 @@ class QuantileFunctionRegressorCV(QuantileRegressor, SearchMachine):
         for k, (kernel, level_kernel) in enumerate(kernels):
             machine, trials = self._machine(kernel, level_kernel), None
             whole = task_of(machine).sample(self, X, y, sample_weight).double()
-            search, sample = self._search(machine, blocks_of(order, groups)).on_part(whole)
+            search, sample = self._search(machine, blocks_of(order, groups, X, self.cv)).on_part(whole)
             if k == 0:
                 warn_of_last_fit(whole.X, spec_of(machine))
             if is_auto(kernel):

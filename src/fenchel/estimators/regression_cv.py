@@ -213,7 +213,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         self : OperatorKernelRegressorCV
             The fitted model.
         """
-        return self._choose(X, y, sample_weight, blocks_of(order, groups))
+        return self._choose(X, y, sample_weight, blocks_of(order, groups, X, self.cv))
 
     def _extended(self, choice: KernelChoice, search: Search, sample: Sample) -> KernelChoice:
         """Return the choice with an operator that couples outputs with missing values, or with a kernel of trees."""

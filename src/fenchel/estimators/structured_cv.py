@@ -207,7 +207,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
             raise ValueError("Set either task_loss or scoring, not both: each of them selects loss, lam and decoder.")
         self._check_scoring(candidates is not None)
         own_decoder(self._machine())  # raises if it is invalid
-        found = self._prepared(X, y, sample_weight, blocks_of(order, groups))
+        found = self._prepared(X, y, sample_weight, blocks_of(order, groups, X, self.cv))
         ranking = self._ranking(found.training_set, candidates)
         best = min(self._trials(found, ranking), key=lambda trial: trial.result.least)
         return self._fit_best(best.machine, best.training_set, best.result, found.choice, found.whole)

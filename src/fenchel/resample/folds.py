@@ -1,6 +1,6 @@
 """Splits that keep the samples of a group together, and depend on what samples contain, not on their order."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
+from fenchel.data.containers import length
 from fenchel.data.content import contents, ranks_of_groups
 
 __all__: list[str] = []
@@ -37,21 +38,50 @@ def label_codes(labels: ArrayLike | None, n: int, name: str) -> np.ndarray | Non
     return np.array([codes[label] for label in values.tolist()])
 
 
-def blocks_of(order: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
+def times_of(order: ArrayLike, n: int) -> np.ndarray:
+    """Return the times of n samples as an array that can be sorted; raise if one is missing, infinite or text."""
+    times, wanted = np.asarray(order), "order must have one time or number for each sample."
+    if times.shape != (n,):
+        raise ValueError(f"{wanted} Its shape must be ({n},). Got {times.shape}.")
+    entries = list(times)
+    if len(missing := [place for place, time in enumerate(entries) if _is_missing(time)]):
+        raise ValueError(f"{wanted} {len(missing)} of {n} are missing, the first at index {missing[0]}.")
+    if len(text := [time for time in entries if isinstance(time, str | bytes)]):
+        raise ValueError(
+            f"{wanted} Got text, such as {str(text[0])!r}, which does not sort by time. Convert dates by "
+            "pandas.to_datetime, and others to numbers."
+        )
+    infinite = [place for place, time in enumerate(entries) if isinstance(time, Real) and abs(time) == np.inf]
+    if infinite:
+        raise ValueError(f"{wanted} {len(infinite)} of {n} are infinite, the first at index {infinite[0]}.")
+    try:
+        np.sort(times)
+    except TypeError as error:
+        raise ValueError(f"{wanted} These cannot be compared: {error}.") from error
+    return times
+
+
+def blocks_of(order: ArrayLike | None, groups: ArrayLike | None, X: Inputs, cv: object = None) -> ArrayLike | None:
     """Return the groups that are held out together: as given, or blocks of samples that follow one another.
 
     Samples next to each other in time are alike: were one held out alone, its neighbours would give it away. Samples of
-    one time are in one block.
+    one time are in one block. A number ``cv`` of folds needs as many blocks.
     """
     if order is None:
         return groups
     if groups is not None:
         raise ValueError("Pass either groups or order, not both: blocks of time are the groups.")
-    times = np.asarray(order)
-    if times.ndim != 1 or (times.dtype.kind in "fmM" and np.any(times != times)):
-        raise ValueError(f"order must have one time or number for each sample, none missing. Got {times.shape}.")
-    places = np.searchsorted(np.sort(times), times)
-    return places * min(max(_FEWEST_BLOCKS, len(times) // _BLOCK), _MOST_BLOCKS) // len(times)
+    times = times_of(order, length(X))
+    ordered = np.sort(times)
+    places = np.searchsorted(ordered, times)
+    blocks = places * min(max(_FEWEST_BLOCKS, len(times) // _BLOCK), _MOST_BLOCKS) // len(times)
+    if isinstance(cv, Integral) and (count := len(np.unique(blocks))) < int(cv):
+        different = 1 + int(np.sum(ordered[1:] != ordered[:-1]))
+        raise ValueError(
+            f"order has {different} different time{'s' * (different > 1)}, and {count} block{'s' * (count > 1)} of "
+            f"samples that follow one another; {cv} folds need at least {cv}."
+        )
+    return np.asarray(blocks)
 
 
 def ranks_of(estimator: BaseEstimator, X: Inputs, y: Outputs) -> np.ndarray:
