@@ -144,8 +144,8 @@ def test_gaps_in_the_outputs(darcy):
     low_rank = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 15))
     filled = completed(np.where(rng.random((40, 15)) < 0.3, np.nan, low_rank), np.ones(40))
     assert np.linalg.norm(filled - low_rank) < 0.05 * np.linalg.norm(low_rank)
-    with pytest.raises(ValueError, match="rows or columns of NaN"):
-        completed(np.array([[np.nan, np.nan], [0.0, 1.0]]), np.ones(2))
+    with pytest.raises(ValueError, match="1 of 2 are NaN in all samples, the first at place 1"):
+        completed(np.array([[2.0, np.nan], [0.0, np.nan]]), np.ones(2))
 
 
 def test_torch(darcy):

@@ -80,6 +80,24 @@ def test_a_local_map_is_kernel_ridge_regression_of_patches():
     assert_allclose(found.predict(X).ravel(), center + gram @ duals, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [4, 5, 6, 7])
+def test_few_fields_are_enough_for_a_local_map(n):
+    X = waves(12, 6, 6)
+    Y = X + 0.3 * np.roll(X, 1, axis=1)
+    model = FieldRegressor().fit(X[:n], Y[:n])
+    assert model.neighbourhood_ is not None
+    assert error(model.predict(X[8:]), Y[8:]) < 0.1
+
+
+def test_a_field_without_outputs_is_left_out(fitted):
+    _, X = fitted
+    X, Y = X[:10], local_operator(X[:10])
+    Y[4] = np.nan
+    with pytest.warns(DataWarning, match="1 of 10 samples have no output"):
+        found = FieldRegressor(local=False).fit(X, Y).predict(X)
+    assert_array_equal(found, FieldRegressor(local=False).fit(np.delete(X, 4, 0), np.delete(Y, 4, 0)).predict(X))
+
+
 def test_fields_that_depend_on_the_whole_domain_stay_global():
     X = waves(40, 8, 8)
     Y = X * X.mean(axis=(1, 2), keepdims=True) + X[:, ::-1]

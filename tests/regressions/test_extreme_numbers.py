@@ -71,3 +71,14 @@ def test_projections_of_far_points(rng, p, dtype):
 def test_a_relative_threshold_of_an_autoencoder(rng):
     with pytest.raises(ValueError, match=r"KernelAutoencoder needs a threshold as a number, such as Huber\(0.5\)"):
         KernelAutoencoder(2, "gaussian", loss=Huber("auto")).fit(rng.standard_normal((20, 3)))
+
+
+@pytest.mark.parametrize("unit", [2.0**-560, 2.0**-1000])
+def test_inputs_in_tiny_units(unit):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    Y = np.stack([np.sin(2 * X[:, 0]), X[:, 1]], axis=1) + 0.1 * rng.standard_normal((40, 2))
+    wanted = OperatorKernelRegressorCV().fit(X, Y).predict(X)
+    for units in (unit, np.array([unit, 1.0])):  # the squares of such numbers are zero
+        found = OperatorKernelRegressorCV().fit(X * units, Y).predict(X * units)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)

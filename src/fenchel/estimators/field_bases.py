@@ -152,8 +152,12 @@ def completed(rows: Array, counts: Array) -> Array:
     if bool(xp.all(seen)):
         return rows
     totals = counts @ xp.astype(seen, rows.dtype)
-    if bool(xp.any(totals == 0)) or not bool(xp.all(xp.any(seen, axis=1))):
-        raise ValueError("Each output and each point must have an observed value. Got rows or columns of NaN.")
+    if bool(xp.any(totals == 0)):
+        point = int(np.flatnonzero(host(totals) == 0)[0])
+        raise ValueError(
+            f"Each point of y must have an observed value. {int(xp.sum(totals == 0))} of {len(totals)} are NaN in all "
+            f"samples, the first at place {point} of a flattened function. Set them to a number, such as 0."
+        )
     rank = max(1, min(_RANK, min(rows.shape) // 4))
     values = xp.where(seen, rows, xp.zeros_like(rows))
     filled = xp.where(seen, rows, (counts @ values / totals)[None, :])

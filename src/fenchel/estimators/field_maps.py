@@ -25,7 +25,7 @@ __all__: list[str] = []
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # widths of the default kernel, in units of the root mean square norm of the inputs
 _LAMS = tuple(np.logspace(-11, -1, 11).tolist())
 _COMPARED = 250  # fields of which the maps are compared; a fifth of them is held out
-_FEWEST = 5  # fields, of which one can be held out and its fellows compared
+_FEWEST = 4  # fields: two to learn from, in two folds, and two to compare maps with
 _HELD_OUT = 0.2  # share of these, or eight fields, of which a standard error can be taken, but no more than half
 _BLOCK = 4_000_000  # numbers in the fields that are cut into patches at once
 # Widths in units of the root mean square norm of patches: Gaussian kernels for smooth maps, Matérn ones for others.
@@ -188,7 +188,8 @@ class LocalPlan:
             thin = Nystrom(storey.n_landmarks) if len(fields) > 2 * storey.n_landmarks else None
             if len(kernels) > 1:
                 options: dict[str, Any] = {"lams": _LAMS, "losses": ["square"], "center": True, "approximation": thin}
-                searches = [OperatorKernelRegressorCV(kernel, **options) for kernel in kernels]
+                folds = min(5, len(np.unique(fields)))
+                searches = [OperatorKernelRegressorCV(kernel, cv=folds, **options) for kernel in kernels]
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
                     searches = [each.fit(patches, values, groups=fields, **weights) for each in searches]

@@ -10,7 +10,7 @@ from sklearn.utils import Tags, check_scalar
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, Inputs, Outputs, as_like, host, is_host, namespace
+from fenchel._array import Array, Inputs, Outputs, as_index, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameters, not_times, outputs_like, unmasked
 from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, Progress, tracked
@@ -18,6 +18,7 @@ from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, resampled
 from fenchel.estimators.field_maps import FieldMap, GlobalPlan, as_rows, best_map
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.model.sample import sample_counts
+from fenchel.model.vectors import rows_with_values
 
 __all__ = ["FieldRegressor"]
 
@@ -60,9 +61,9 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     progress : bool, callable or None, default=None
         How far the fit has come, as for ``OperatorKernelRegressorCV``.
     local : bool, default=True
-        Whether maps from the values around a point to the value there are tried too, for inputs and outputs on one
-        grid and without ``estimator``: within one and two points, with a periodic domain or not, and with the image of
-        the map of whole functions beside the inputs. The one that predicts held-out functions best is kept.
+        Whether maps from the values around a point to the value there are tried too, for four or more functions on one
+        grid and without ``estimator``: of several reaches, with a periodic domain or not, and with the image of the map
+        of whole functions beside the inputs. The one that predicts held-out functions best is kept.
     n_axes : {1, 2, 3} or None, default=None
         Number of variables of the functions; a further axis has channels. ``None`` reads arrays (n, m) as curves,
         (n, h, w) and (n, h, w, c) as images, and (n, d, h, w, c) as volumes.
@@ -146,6 +147,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self._check_parameters()
         X = self._checked_inputs(X, reset=True)
         Y = self._checked_outputs(y, X)
+        X, Y, sample_weight = _with_outputs(X, Y, sample_weight)
         self.input_shape_, self.output_shape_ = tuple(X.shape[1:]), tuple(Y.shape[1:])
         weights = None if sample_weight is None else host(as_like(sample_counts(sample_weight, X), X))
         plan = GlobalPlan(
@@ -337,3 +339,14 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _with_outputs(X: Array, Y: Array, sample_weight: Array | None) -> tuple[Array, Array, Array | None]:
+    """Return the samples of whose outputs at least one value was observed, with a warning if there are others."""
+    rows = rows_with_values(~np.isnan(host(as_rows(Y))))
+    if len(rows) == Y.shape[0]:
+        return X, Y, sample_weight
+    if not len(rows):
+        raise ValueError("y must have observed values. All of them are NaN.")
+    X, Y = (namespace(each).take(each, as_index(rows, each), axis=0) for each in (X, Y))
+    return X, Y, None if sample_weight is None else host(as_like(sample_weight, X))[rows]

@@ -127,8 +127,9 @@ def moments(X: Array, weights: Array | None, by_channel: bool) -> tuple[np.ndarr
         raise ValueError(
             f"The entries of X must be at most {_MOST:g} in absolute value to be standardised. Got {largest.max():.1e}."
         )
-    variance = host(xp.sum(shares * (wide - mean) ** 2, axis=0))
     if by_channel:  # all points of a channel share one scale, and a curve (m,) has one channel
-        variance, largest = np.mean(variance, axis=0, keepdims=True), np.max(largest, axis=0, keepdims=True)
-    deviation = np.sqrt(variance)
+        largest = np.max(largest, axis=0, keepdims=True)
+    unit = np.exp2(np.frexp(largest)[1])  # squares of tiny numbers are not numbers
+    variance = host(xp.sum(shares * ((wide - mean) / as_like(unit, wide)) ** 2, axis=0))
+    deviation = unit * np.sqrt(np.mean(variance, axis=0, keepdims=True) if by_channel else variance)
     return host(mean), np.where(deviation > _CONSTANT * eps(X) * largest, deviation, math.inf)

@@ -142,19 +142,25 @@ def with_values(sample: Sample) -> Sample:
     seen = ~np.isnan(host(_columns(sample.y)))
     if seen.all():
         return sample
-    rows, empty = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(~seen.any(axis=0))
+    empty = np.flatnonzero(~seen.any(axis=0))
     if len(empty):
         which = "" if seen.shape[1] == 1 else f" in column {', '.join(map(str, empty))}"
         raise ValueError(f"y must have a value in every column. It contains NaN only{which}. Drop this output.")
-    if len(rows) == len(seen):
-        return sample
-    warn_user(
-        f"{len(seen) - len(rows)} of {len(seen)} samples have no output, and are left out. Drop them, or pass what is "
-        "known of them.",
-        DataWarning,
-        "no-output",
-    )
-    return sample.keeping(rows)
+    rows = rows_with_values(seen)
+    return sample if len(rows) == len(seen) else sample.keeping(rows)
+
+
+def rows_with_values(seen: np.ndarray) -> np.ndarray:
+    """Return which rows have a value, for values (n, p) that were observed or not; a warning tells of the others."""
+    rows = np.flatnonzero(seen.any(axis=1))
+    if len(rows) < len(seen):
+        warn_user(
+            f"{len(seen) - len(rows)} of {len(seen)} samples have no output, and are left out. Drop them, or pass what "
+            "is known of them.",
+            DataWarning,
+            "no-output",
+        )
+    return rows
 
 
 def _has_gaps(X: Array) -> bool:
