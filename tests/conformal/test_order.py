@@ -126,3 +126,35 @@ def test_what_order_cannot_be_is_said(rng):
         ConformalRegressor(Ridge()).fit(X, y).update(X, y)
     with pytest.raises(ValueError, match="order= requires method='split'"):
         ConformalRegressor(method="jackknife+").fit(X, y, order=np.arange(30))
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("q", [1, 2])
+def test_missing_outputs_of_a_block_say_nothing(rng, joint, q):
+    X = rng.standard_normal((130, 2))
+    Y = (X[:, :q] + 0.1 * rng.standard_normal((130, q))).squeeze()
+    is_missing, dirty = np.arange(100, 130) % 3 == 0, Y[100:].copy()
+    dirty[is_missing] = np.nan
+    models = [ConformalRegressor(Ridge(), joint=joint).fit(X[:100], Y[:100], order=np.arange(100)) for _ in range(2)]
+    for _ in range(10):
+        models[0].update(X[100:], np.full_like(dirty, np.nan))
+    models[0].update(X[100:], dirty)
+    models[1].update(X[100:][~is_missing], Y[100:][~is_missing])
+    upper, wanted = (model.predict_interval(X).upper for model in models)
+    assert np.isfinite(upper).all() and np.array_equal(upper, wanted)
+    assert not np.isnan(models[0].scores_).any()
+
+
+def test_values_that_are_missing_are_not_covered_ones(rng):
+    X, Y = rng.standard_normal((60, 2)), rng.standard_normal((60, 2))
+    model = ConformalRegressor(Ridge(), joint=False).fit(X[:50], Y[:50], order=np.arange(50))
+    far = np.stack([np.full(10, 100.0), np.full(10, np.nan)], axis=1)
+    assert model.update(X[50:], far)._calibration.level == stepped(1.0, 1.0, 1 - 0.9, 10)  # all that were seen
+
+
+def test_a_number_that_is_no_count_of_samples_is_explained(rng):
+    X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
+    model = ConformalRegressor(Ridge()).fit(X, y, order=np.arange(40))
+    said = rf"at least 19 calibration samples, and there are effectively 5 \({len(model.scores_)}, of which older"
+    with pytest.warns(DataWarning, match=said):
+        model.predict_interval(X, coverage=0.95)

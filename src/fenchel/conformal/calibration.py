@@ -223,9 +223,16 @@ class Calibration:
                 advice = "Calibrate on more samples, or ask for a smaller coverage."
                 return (
                     f"Bands are infinite: a coverage of {coverage:g} requires at least {wanted} calibration samples"
-                    f"{where}, and there are {count:.4g}. {advice}"
+                    f"{where}, and there are {self._number(count, int(is_in.sum()))}. {advice}"
                 )
         return None
+
+    def _number(self, count: float, n: int) -> str:
+        """Return a number of samples as text, with what it is if n samples with weights count as a fraction."""
+        if abs(count - round(count)) <= _ROUND_OFF * n:
+            return f"{count:.0f}"
+        lighter = "lighter" if self.half_life is None else "older"
+        return f"effectively {math.floor(10 * count) / 10:g} ({n}, of which {lighter} ones count less)"
 
 
 def wrong_share(scores: np.ndarray, weights: np.ndarray, contamination: float) -> np.ndarray:

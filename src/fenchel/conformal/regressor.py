@@ -259,7 +259,8 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         Parameters
         ----------
         X, y, groups
-            The block, in the order of time, as for ``fit``.
+            The block, in the order of time, as for ``fit``. Missing outputs (NaN) say nothing: a sample without any is
+            skipped, as if it had not been there.
 
         Returns
         -------
@@ -268,10 +269,12 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         """
         if self.method != "split":
             raise ValueError(f"method={self.method!r} has a model for each score. Use method='split' for update.")
-        missed = 1 - float(np.mean(self.predict_interval(X, groups=groups).contains(y)))
+        is_inside = self.predict_interval(X, groups=groups).contains(y)
         scores = self._scores(self._read(indexable(X)), on_one_grid(y))
-        labels = labels_of(groups, len(scores), self._calibration.is_grouped)
-        self._calibration = self._calibration.followed_by(scores, labels, missed, self.coverage)
+        labels, is_seen = labels_of(groups, len(scores), self._calibration.is_grouped), ~np.isnan(scores)
+        rows = is_seen.any(axis=1)
+        missed = 1 - float(np.mean(is_inside.reshape(scores.shape)[is_seen])) if rows.any() else 1 - self.coverage
+        self._calibration = self._calibration.followed_by(scores[rows], labels[rows], missed, self.coverage)
         self.scores_ = self._calibration.scores[:, 0] if self.joint else self._calibration.scores
         return self
 
