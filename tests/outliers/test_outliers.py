@@ -24,6 +24,7 @@ from fenchel import (
     save,
 )
 from fenchel.datasets import make_functional, make_multioutput
+from fenchel.exceptions import DataWarning
 from fenchel.kernels import Gaussian
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.outliers.held_out_residuals import held_out_residuals
@@ -458,8 +459,61 @@ def test_samples_without_outputs_are_not_ranked(rng, n_outputs):
     alone = OperatorKernelRegressor(loss=Huber(0.1)).fit(X[kept], y[kept])
     wanted = held_out_residuals(alone, X[kept], y[kept], 4, groups[kept]).values
     np.testing.assert_allclose(residuals[kept], wanted, atol=1e-6)
-    for rank in (OutlierReport.of, lambda model, X, y: RobustRefit(model).fit(X, y)):
+    for rank in (OutlierReport.of(alone, X[kept], y[kept]).of_new, RobustRefit(model).fit):
         with pytest.raises(ValueError, match=r"y is NaN in 2 of 30, the first at index 5\. Drop them"):
-            rank(model, X, y)
+            rank(X, y)
     with pytest.raises(ValueError, match="y is NaN in 1 of 3, the first at index 2"):
         OutlierReport.of(alone, X[kept], y[kept]).of_new(X[3:6], y[3:6])
+
+
+@pytest.mark.parametrize("loss", ["square", "huber"])
+def test_samples_without_outputs_are_not_judged_and_change_nothing(loss):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (62, 1))
+    Y = np.sin(np.hstack([X, X + 1])) + 0.1 * rng.standard_normal((62, 2))
+    Y[30] += 3.0
+    Y[[3, 7]] = np.nan
+    rest = np.delete(np.arange(62), [3, 7])
+    with pytest.warns(DataWarning):
+        model = OperatorKernelRegressor(loss=loss, lam=1e-3, scale=False).fit(X, Y)
+    report = OutlierReport.of(model, X, Y)
+    alone = OutlierReport.of(
+        OperatorKernelRegressor(loss=loss, lam=1e-3, scale=False).fit(X[rest], Y[rest]), X[rest], Y[rest]
+    )
+    assert np.isnan(report.scores[[3, 7]]).all() and (report.kinds[[3, 7]] == "not judged").all()
+    assert (report.p_values[[3, 7]] == 1).all() and (report.conformal_p_values[[3, 7]] == 1).all()
+    assert np.flatnonzero(report.flagged()).tolist() == np.flatnonzero(report.suspects()).tolist() == [30]
+    assert_allclose(report.scores[rest], alone.scores, rtol=1e-4)
+    assert_allclose(report.p_values[rest], alone.p_values, rtol=1e-2)
+    table = report.table()
+    assert set(table["sample"][-2:]) == {3, 7} and set(table["outputs"][-2:]) == {""}
+    assert_allclose(report.of_new(X[:3], Y[:3]).conformal_p_values, alone.of_new(X[:3], Y[:3]).conformal_p_values)
+    report.plot()
+
+
+def test_values_are_compared_with_those_that_were_observed():
+    """Missing values are filled in for the rows; were they counted, the scale of single values would be too small."""
+    counts = np.zeros((2, 3), dtype=int)  # without and with gaps: flagged, correct among them, and listed in other rows
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        Y = rng.standard_normal((300, 5))
+        wrong = rng.random(Y.shape) < 0.04
+        Y[wrong] += 10.0
+        gaps = rng.random(Y.shape) < 0.4
+        for counted, rows in zip(counts, (Y, np.where(gaps, np.nan, Y)), strict=True):
+            report = OutlierReport.of_residuals(Residuals(rows, None, (5,)), is_marginal=False)
+            flagged, listed = report.flagged_points(), report.cells()
+            counted += [flagged.sum(), (flagged & ~wrong).sum(), (~report.flagged()[listed["sample"]]).sum()]
+            assert np.all(flagged[wrong & ~np.isnan(rows)])
+    assert np.all(counts[:, 1] <= 0.1 * counts[:, 0]) and np.all(counts[:, 2] == 0)
+    assert np.all(report.outlyingness.observed[1] * report.outlyingness.units > 0.75)  # of a noise of scale one
+
+
+def test_values_of_samples_that_are_not_flagged_are_not_listed():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((200, 4)) * np.where(np.arange(200) < 60, 3.0, 1.0)[:, None]  # sizes nobody explains
+    rows[100, 1] = 40.0
+    report = OutlierReport.of_residuals(Residuals(rows, None, (4,)), is_marginal=False)
+    listed = report.cells()
+    assert (listed["sample"][0], listed["output"][0]) == (100, 1) and report.flagged()[listed["sample"]].all()
+    assert len(listed) < report.flagged_points().sum()

@@ -15,7 +15,7 @@ from fenchel.resample.folds import whole_folds
 from fenchel.resample.held_out import held_out
 from fenchel.resample.residuals import Residuals
 
-__all__ = ["MOST_SAMPLES", "are_training_inputs", "held_out_residuals", "residuals_of"]
+__all__ = ["MOST_SAMPLES", "are_training_inputs", "fitted_mask", "held_out_residuals", "residuals_of"]
 
 _FOLDS = 10  # each fit sees nine tenths of the sample, so its residuals are nearly those of the whole
 MOST_SAMPLES = 3000  # above this, folds are fitted one by one
@@ -41,6 +41,19 @@ def are_training_inputs(model: BaseEstimator, X: Inputs, fitted: np.ndarray) -> 
     if values.size != wanted.size:  # samples of weight zero have no columns of a Gram matrix
         return True
     return np.allclose(values.reshape(wanted.shape), wanted, rtol=_SAME, atol=0.0, equal_nan=True)
+
+
+def fitted_mask(fitted: Any, model: BaseEstimator, X: Inputs, n: int) -> np.ndarray:
+    """Return the mask of the samples that a model was fitted to, by default all; raise if they are others."""
+    mask = np.ones(n, dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
+    if mask.shape != (n,):
+        raise ValueError(f"fitted must be a mask of {n} samples. Got shape {mask.shape}.")
+    if not are_training_inputs(model, X, mask):
+        raise ValueError(
+            "X must hold the samples that the model was fitted to, in their order. Mark these by fitted= where there "
+            "are others too, and use of_new of the report for new ones."
+        )
+    return mask
 
 
 def residuals_of(

@@ -15,9 +15,10 @@ from fenchel.data.containers import length
 from fenchel.data.frames import index_from, index_of, plain_index
 from fenchel.data.functional import as_curves
 from fenchel.outliers.drawings import draw_curves, draw_scores
-from fenchel.outliers.held_out_residuals import are_training_inputs, residuals_of
+from fenchel.outliers.held_out_residuals import fitted_mask, residuals_of
+from fenchel.outliers.judged import among, check_observed, judged, observed, root_mean_squares
 from fenchel.outliers.null_law import Simulation
-from fenchel.outliers.sample_facts import check_count, check_observed, duals_of, index_of_sample, output_names
+from fenchel.outliers.sample_facts import check_count, duals_of, index_of_sample, output_names
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tables import listed_names, shown, table_of, table_of_cells
@@ -140,7 +141,7 @@ class OutlierReport:
         model : regressor
             A fitted regressor, of this library or any other that can be cloned.
         X, y : array, or any other input of the regressor
-            Its training data, in the order of the fit.
+            Its training data, in the order of the fit. Samples without any output are not judged (p-value 1).
         cv : int or None, default=None
             Number of folds for the held-out residuals. ``None`` means leave-one-out where that needs no solve (the
             square loss), else ten folds.
@@ -162,19 +163,12 @@ class OutlierReport:
         if length(X) != length(y):
             raise ValueError(f"X and y must have the same number of samples. Got {length(X)} and {length(y)}.")
         check_count(length(y))
-        is_fitted = np.ones(length(y), dtype=bool) if fitted is None else np.asarray(fitted, dtype=bool)
-        if is_fitted.shape != (length(y),):
-            raise ValueError(f"fitted must be a mask of {length(y)} samples. Got shape {is_fitted.shape}.")
-        if not are_training_inputs(model, X, is_fitted):
-            raise ValueError(
-                "X must hold the samples that the model was fitted to, in their order. Mark these by fitted= where "
-                "there are others too, and use of_new of the report for new ones."
-            )
+        is_fitted = fitted_mask(fitted, model, X, length(y))
         codes = label_codes(groups, length(y), "groups")
         residuals = residuals_of(model, X, y, cv, is_fitted, codes)
-        check_observed(residuals)
-        sizes = Sizes.of(model, X, residuals, codes)
-        report = cls.of_residuals(residuals, False, sizes)
+        known, inputs, labels = judged(residuals, model, X, codes)
+        sizes = Sizes.of(model, inputs, known, labels)
+        report = among(cls.of_residuals(known, False, sizes), observed(residuals.values), len(y))
         names = output_names(y, report.residuals, report.grid)
         dual_norms, saturation = duals_of(model, is_fitted)
         about = {"model": model, "sizes": sizes, "output_names": names, "index": index_of_sample(X, y)}
@@ -211,7 +205,7 @@ class OutlierReport:
         form = Form(shape, residuals.grid is not None, is_marginal)
         expected = np.ones(n) if sizes is None else sizes.held_out
         rows = residuals.filled() / expected[:, None]
-        outlyingness = Outlyingness.of(rows, form)
+        outlyingness = Outlyingness.of(rows, form, seen=~np.isnan(residuals.values))
         scores = np.max(outlyingness.deviates, axis=1)
         values = residuals.values.reshape(n, *residuals.shape)
         simulation = Simulation(outlyingness, rows, sizes)
@@ -225,12 +219,12 @@ class OutlierReport:
         if self.model is None:
             raise ValueError("A report of curves alone has no model for new samples. Use OutlierReport.of.")
         residuals = Residuals.of(self.model, X, y)
-        check_observed(residuals)
+        check_observed(residuals.values)
         expected = np.ones(length(X)) if self.sizes is None else self.sizes.at(X)
         outlyingness = self.outlyingness.of_new(residuals.filled() / expected[:, None])
         scores = np.max(outlyingness.deviates, axis=1)
         values = residuals.values.reshape(len(scores), *residuals.shape)
-        p_values = conformal_p_values(scores, self.scores)
+        p_values = conformal_p_values(scores, self.scores[~np.isnan(self.scores)])
         return replace(
             self,
             outlyingness=outlyingness,
@@ -270,8 +264,9 @@ class OutlierReport:
 
     @property
     def kinds(self) -> np.ndarray:
-        """The most extreme statistic of each sample, (n,)."""
-        return np.asarray(self.outlyingness.names)[np.argmax(self.outlyingness.deviates, axis=1)]
+        """The most extreme statistic of each sample, (n,); ``"not judged"`` for samples without outputs."""
+        found = np.asarray(self.outlyingness.names)[np.argmax(self.outlyingness.deviates, axis=1)]
+        return np.where(np.isnan(self.scores), "not judged", found)
 
     @property
     def ranking(self) -> np.ndarray:
@@ -301,7 +296,8 @@ class OutlierReport:
     def flagged_points(self, fdr: float = 0.1) -> np.ndarray:
         """Flag outlying values at a false discovery rate; the result has the shape of ``residuals``.
 
-        Each residual is compared with the median and the scale at its point; NaN is never flagged.
+        Each residual is compared with the observed ones at its point, by fitted tails; NaN is never flagged. The rate
+        is not controlled where the size of the residuals depends on the inputs in a way that ``expected_sizes`` misses.
         """
         check_parameter("flagged_points", "fdr", fdr, Interval(0, 1))
         p_values = self.value_p_values
@@ -329,7 +325,8 @@ class OutlierReport:
             return None
         deviates = np.nan_to_num(np.abs(self.outlyingness.at_points(self.residuals / self.expected_sizes[:, None])))
         is_wrong = self.flagged_points(fdr)
-        is_wrong[np.arange(len(self)), np.argmax(deviates, axis=1)] = True
+        rows = np.flatnonzero(~np.isnan(self.scores))
+        is_wrong[rows, np.argmax(deviates[rows], axis=1)] = True
         return listed_names(self.output_names, is_wrong, deviates)
 
     def table(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
@@ -357,19 +354,22 @@ class OutlierReport:
             "flagged": self.flagged(fdr),
             "outputs": self.wrong_outputs(fdr),
             "kind": self.kinds,
-            "residual": np.sqrt(np.nanmean(self.residuals.reshape(len(self), -1) ** 2, axis=1)),
+            "residual": root_mean_squares(self.residuals),
             "dual_norm": self.dual_norms,
             "saturation": self.saturation,
         }
         return table_of(columns, self.index, as_frame, self.ranking)
 
     def cells(self, fdr: float = 0.1, as_frame: bool = False) -> Any:
-        """Return a table of the outlying values, the cells of a table of outputs, most outlying first.
+        """Return a table of outlying values, the cells of a table of outputs, most outlying first.
+
+        These are the values that ``flagged_points`` flags in flagged samples. Samples without wrong values are as rare
+        in it as among the ``flagged`` ones; within a sample values are named by fitted tails, without a guarantee.
 
         Parameters
         ----------
         fdr : float, default=0.1
-            As for ``flagged_points``.
+            As for ``flagged`` and ``flagged_points``.
         as_frame : bool, default=False
             Whether to return a pandas DataFrame, with the index of the samples if they had one.
 
@@ -378,8 +378,8 @@ class OutlierReport:
         table : structured array of shape (k,), or DataFrame
             Columns ``sample`` and ``output`` (a name, or the place of a point), ``residual`` and ``p_value``.
         """
-        given = self.residuals, self.output_names, self.index
-        return table_of_cells(self.value_p_values, self.flagged_points(fdr), *given, as_frame)
+        is_wrong = self.flagged_points(fdr).reshape(len(self), -1) & self.flagged(fdr)[:, None]
+        return table_of_cells(self.value_p_values, is_wrong, self.residuals, self.output_names, self.index, as_frame)
 
     def plot(self, ax: Axes | None = None, fdr: float = 0.1) -> Axes:
         """Plot the scores of all samples, with flagged ones in colour and labelled by their index.

@@ -20,6 +20,7 @@ from fenchel.data.pairs import is_pairs
 from fenchel.estimators.around import AroundMixin
 from fenchel.losses.relative import RelativeSize
 from fenchel.outliers.held_out_residuals import residuals_of
+from fenchel.outliers.judged import check_observed
 from fenchel.outliers.report import OutlierReport
 from fenchel.resample.folds import grouped, label_codes
 from fenchel.resample.residuals import Residuals
@@ -186,6 +187,7 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         """Return the fit without the flagged samples, ``None`` if there are none; set the report and the flags."""
         with part(_COMPARED):
             self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv, groups=groups)
+            check_observed(self.report_.residuals)
         is_unlike = _unlike_others(y, self.report_, self.fdr / 2)
         for done in range(self.max_rounds):
             self.is_outlier_ = self._flags(is_unlike)

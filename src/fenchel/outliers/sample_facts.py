@@ -5,7 +5,6 @@ from sklearn.base import BaseEstimator
 
 from fenchel._array import Inputs, Outputs, host
 from fenchel.data.frames import column_names, index_of
-from fenchel.resample.residuals import Residuals
 
 __all__ = ["FEWEST"]
 
@@ -45,13 +44,3 @@ def check_count(n: int) -> None:
     """Raise if there are too few samples."""
     if n < FEWEST:
         raise ValueError(f"Outlier detection needs at least {FEWEST} samples. Got n_samples = {n}.")
-
-
-def check_observed(residuals: Residuals) -> None:
-    """Raise if a sample has no output."""
-    empty = np.flatnonzero(np.isnan(residuals.values).all(axis=1))
-    if len(empty):
-        raise ValueError(
-            f"Samples without outputs cannot be ranked. y is NaN in {len(empty)} of {len(residuals.values)}, the first "
-            f"at index {empty[0]}. Drop them."
-        )

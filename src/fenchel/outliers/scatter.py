@@ -120,14 +120,15 @@ class Outlyingness:
     statistics: np.ndarray  # (n, k), from which the deviates are computed
     bulk: Bulk
     units: np.ndarray  # (q,): of each output, or of each channel of curves
+    observed: tuple[np.ndarray, np.ndarray] | None = None  # median and scale of the observed values, if some are not
 
     @classmethod
-    def of(cls, rows: np.ndarray, form: Form, is_clean: bool = False) -> "Outlyingness":
+    def of(cls, rows: np.ndarray, form: Form, is_clean: bool = False, seen: np.ndarray | None = None) -> "Outlyingness":
         """Compare each row (n, q) with the bulk of the rows outside its fold.
 
         Rows that lie far out are excluded from the bulk. It starts with the nearest half of the rows, by directions
         alone, and grows until it contains all rows whose p-value is not small. If the sample ``is_clean``, it starts
-        with all rows.
+        with all rows. ``seen`` (n, q) are the observed values; others are filled in, and too near to the median.
         """
         n, units = len(rows), _units(rows, form)
         rows = rows / units
@@ -150,7 +151,10 @@ class Outlyingness:
             counts = _counting(found.log_p_values, done)
             if done > len(_SHARES) and np.array_equal(counts, before):
                 break
-        return found
+        if seen is None or seen.all():
+            return found
+        known = np.where(seen | ~seen[before].any(axis=0), rows, np.nan)[before]
+        return replace(found, observed=_median_and_scale(known))
 
     def of_new(self, rows: np.ndarray) -> "Outlyingness":
         """Compare new rows with the bulk."""
@@ -160,13 +164,13 @@ class Outlyingness:
 
     def at_points(self, rows: np.ndarray) -> np.ndarray:
         """Return each value in robust deviations at its point or output, (n, q)."""
-        median, scale = self.bulk.values
+        median, scale = self.bulk.values if self.observed is None else self.observed
         return np.asarray((rows / self.units - median) / scale)
 
     @property
     def log_p_values(self) -> np.ndarray:
         """Logarithms of the p-values of the fitted tails, (n,)."""
-        return np.minimum(self.log_tails, 0.0)
+        return np.fmin(self.log_tails, 0.0)  # 0 where nothing was observed
 
     @property
     def log_tails(self) -> np.ndarray:
@@ -235,8 +239,9 @@ def _increments(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _median_and_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    median = np.median(rows, axis=0)
-    scale = np.median(np.abs(rows - median), axis=0) / QUARTILE
+    middle = np.nanmedian if np.isnan(rows).any() else np.median
+    median = middle(rows, axis=0)
+    scale = middle(np.abs(rows - median), axis=0) / QUARTILE
     least = _ROUND_OFF * float(np.median(scale)) if scale.size else 0.0
     return median, np.maximum(scale, max(least, _ROUND_OFF))
 
