@@ -667,3 +667,31 @@ class TestCentre:
             assert found.best_estimator_.center == wanted.best_estimator_.center
             assert_array_equal(found.cv_errors_, wanted.cv_errors_)
         assert sorted(file.name for file in tmp_path.iterdir()) == ["errors-1.npz", "errors.npz"]
+
+
+@pytest.mark.parametrize(
+    "machine", [StructuredPredictor(), StructuredPredictorCV()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(["a", "b"] * 10), ["a", "b"] * 10, [["a"], ["a", "b"]] * 10, np.array([["a", "b"]] * 20)],
+    ids=["strings", "list", "lists", "table"],
+)
+def test_labels_that_are_no_numbers_are_named_as_y(rng, machine, labels):
+    with pytest.raises(ValueError, match=r"^y must be an array of numbers .* MultiLabelBinarizer, .* OneHotEncoder"):
+        machine.fit(rng.standard_normal((20, 2)), labels)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [
+        (np.zeros((3, 5)), r"shape of the outputs, \('C', 2\)\. Got \(3, 5\)"),
+        (np.zeros((3, 4)), r"Got \(3, 4\)"),  # as many numbers as six candidates
+        (np.zeros((0, 2)), "Got an empty set"),
+        ([], "Got an empty set"),
+    ],
+)
+def test_candidates_of_a_search_are_checked(rng, candidates, said):
+    X = rng.standard_normal((20, 2))
+    with pytest.raises(ValueError, match=f"candidates must .*{said}"):
+        StructuredPredictorCV("gaussian", lams=[1e-2]).fit(X, (X > 0).astype(int), candidates=candidates)

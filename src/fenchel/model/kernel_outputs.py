@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from fenchel import approximations as approximation_room
 from fenchel._array import Array, Outputs, as_objects, is_host, is_numpy, namespace
-from fenchel._check import check_array, outputs_like, unmasked
+from fenchel._check import check_array, outputs_like, shown, unmasked
 from fenchel.approximations import Approximation
 from fenchel.data.frames import column_names
 from fenchel.kernels import (
@@ -20,6 +20,7 @@ from fenchel.kernels import (
     is_pairwise,
     takes_missing,
 )
+from fenchel.kernels.vectors import VectorKernel
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, is_regular, plain
 from fenchel.model.sample import Sample
@@ -88,7 +89,14 @@ class Objects(Task):
             approximation = part_of(approximation, approximation_room, "output_approximation", Approximation)
         kernel = as_scalar_kernel(self.output_kernel)
         representation = KernelOutputs(kernel, None, self.center, approximation).validate()
-        return FeatureCodec(representation), representation.learn(outputs_of(sample.y, sample.X), sample.weights)
+        outputs = outputs_of(sample.y, sample.X)
+        if isinstance(kernel, VectorKernel) and is_host(outputs) and np.asarray(outputs).dtype == object:
+            raise ValueError(
+                f"y must be an array of numbers (n, p) for the output kernel {kernel!r}. Got objects, such as "
+                f"{shown(outputs[0])}. Encode lists of labels by MultiLabelBinarizer, and one label for each sample by "
+                "OneHotEncoder, or use an output kernel of such objects."
+            )
+        return FeatureCodec(representation), representation.learn(outputs, sample.weights)
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel times the output operator."""

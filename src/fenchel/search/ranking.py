@@ -83,6 +83,8 @@ class Ranking:
             return cls(score, errors, None, sets, own)
         everyone = TrainingSet().fit(outputs, space).inner_.candidates
         given = getattr(decoder, "candidates", None) if given is None else given
+        if given is not None and len(outputs_in(given)) == 0:
+            raise ValueError("candidates must hold at least one. Got an empty set. None means the training outputs.")
         shared = everyone if given is None else _both(_known(given, sample, space), everyone)
         return cls(score, errors, shared, None, [_own(row, shared) for row in rows])
 
@@ -125,6 +127,9 @@ def _both(given: Outputs, everyone: Outputs) -> Outputs:
     if everyone.dtype == object:
         return joined([given, everyone])
     given = as_like(given, everyone)
+    shape, wanted = tuple(given.shape[1:]), tuple(everyone.shape[1:])
+    if shape != wanted and (shape or wanted != (1,)):
+        raise ValueError(f"candidates must have the shape of the outputs, {('C', *wanted)}. Got {tuple(given.shape)}.")
     return joined([namespace(given).reshape(given, (-1, *everyone.shape[1:])), everyone])
 
 
