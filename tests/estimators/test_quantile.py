@@ -323,8 +323,8 @@ class TestBadInput:
     def test_calls(self):
         X, y = data(20)
         model = QuantileFunctionRegressor(levels=3).fit(X, y)
-        for wrong in (0.0, 1.0, [0.5, 2.0], [], [[0.5]]):
-            with pytest.raises(ValueError, match=r"quantiles must hold numbers in \(0, 1\)"):
+        for wrong in (-0.1, 1.1, [0.5, 2.0], [], [[0.5]]):
+            with pytest.raises(ValueError, match=r"quantiles must hold numbers in \[0, 1\]"):
                 model.predict(X, wrong)
         with pytest.raises(TypeError, match="quantiles must hold numbers"):
             model.predict(X, "median")

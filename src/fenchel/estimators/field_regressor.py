@@ -96,7 +96,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     >>> from fenchel import FieldRegressor
     >>> from fenchel.datasets import make_darcy
     >>> data = make_darcy(60, n_points=9, refinement=1)
-    >>> model = FieldRegressor(input_components=20, interpolation="cubic").fit(data.X[:50], data.Y[:50])
+    >>> model = FieldRegressor(input_components=20, interpolation="cubic", local=False).fit(data.X[:50], data.Y[:50])
     >>> model.predict(data.X[50:]).shape, model.predict(data.X[50:], shape=(17, 17)).shape
     ((10, 9, 9), (10, 17, 17))
     """

@@ -97,7 +97,8 @@ def _burgers(k: int) -> Result:
     train = make_burgers(N_TRAIN, random_state=2 * k)
     test = make_burgers(N_TEST, random_state=2 * k + 1)
     linear = FieldRegressor(_searched(Linear()))
-    models = {"Burgers, linear": linear, "Burgers, Matérn": FieldRegressor(input_components=10)}
+    matern = FieldRegressor(input_components=10, local=False)
+    models = {"Burgers, linear": linear, "Burgers, Matérn": matern}
     return {"errors": {name: _relative(_predicted(model, train, test), test.Y) for name, model in models.items()}}
 
 
@@ -105,7 +106,8 @@ def _darcy() -> Result:
     train, test = make_darcy(N_TRAIN, random_state=0), make_darcy(N_TEST, random_state=1)
     for data in (train, test):
         data.X = data.X - 7.5  # the same constant at all points, so that the symmetries are kept
-    linear, matern = FieldRegressor(_searched(Linear()), input_components=200), FieldRegressor(input_components=200)
+    linear = FieldRegressor(_searched(Linear()), input_components=200)
+    matern = FieldRegressor(input_components=200, local=False)
     square = [FieldRegressor(_searched(SquareEquivariant(Matern(width, nu=2.5))), "points", output_basis="points")
               for width in (1.0, 2.0)]  # fmt: skip
     predictions = {name: _predicted(model, train, test)
