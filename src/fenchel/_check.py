@@ -148,7 +148,7 @@ def not_times(values: Outputs, name: str) -> Outputs:
         ]
         raise TypeError(
             f"{name} must hold numbers. These columns hold dates, times or durations: {', '.join(columns)}. Convert "
-            "them to numbers in a unit of your choice, such as days, or use TableRegressor, which does."
+            "them to numbers in a unit of your choice, such as days; fenchel.estimators.TableRegressor does so."
         )
     if "O" in kinds or isinstance(values, list):
         entries = np.asarray(values, dtype=object).ravel() if not isinstance(values, list) else values

@@ -250,7 +250,8 @@ def _text_columns(name: str, part: Any) -> str:
     if not examples:
         return ""
     columns = ", ".join(f"{column!r} (such as {value!r})" for column, value in examples.items())
-    advice = "Encode text, by OneHotEncoder in a ColumnTransformer" if name == "X" else "Convert them to numbers"
+    encode = "Encode text, by OneHotEncoder in a ColumnTransformer or by fenchel.estimators.TableRegressor"
+    advice = encode if name == "X" else "Convert them to numbers"
     return f"{name} must hold numbers. These columns do not: {columns}. {advice}, or drop them."
 
 
