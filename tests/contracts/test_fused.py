@@ -149,11 +149,11 @@ class TestCheckedProduct:
         return product
 
     def test_the_first_that_agrees_is_used_and_checked_once(self, monkeypatch):
-        product = CheckedProduct([self.way(1e-2), self.way(1e-5), self.way()], self.kernel, self.X, None, True)
+        product = CheckedProduct([self.way(2e-2), self.way(1e-5), self.way()], self.kernel, self.X, None, True)
         product(self.A)
         monkeypatch.setattr(products, "kernel_product", None)
         assert_allclose(product(self.A), (1 + 1e-5) * (self.kernel(self.X) @ self.A), rtol=1e-12)
-        assert self.calls == [1e-2, 1e-5, 1e-5]
+        assert self.calls == [2e-2, 1e-5, 1e-5]
 
     def test_certificates_need_all_digits(self, caplog):
         with caplog.at_level(logging.INFO, "fenchel"):
