@@ -82,7 +82,7 @@ ESTIMATORS = [
 @pytest.mark.parametrize(("bad", "text"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 def test_the_first_input_that_is_not_finite_is_named(estimator, bad, text, rng):
     if bad != bad and isinstance(estimator, fenchel.OperatorKernelRegressorCV):
-        pytest.skip("missing inputs of a search become medians and indicators")
+        pytest.skip("missing inputs of a search become medians and indicators")  # tested in test_missing_inputs.py
     X, y = rng.normal(size=(12, 3)), np.arange(12) % 2
     broken = X.copy()
     broken[7, 0] = broken[4, 2] = bad

@@ -151,3 +151,12 @@ def test_errors_are_clipped_by_output():
         sum(min((y - 0.1) ** 2, c) for y, c in zip(row, ceilings, strict=True) if y == y) for row in dirty.tolist()
     ]
     assert_allclose(squared_distance(training_set, ceilings)(predictions), wanted)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_values_are_not_cleaned_where_none_is_wrong(seed):
+    """Residuals of a function that is hard to learn differ in size, without a group beyond a gap."""
+    rng = np.random.default_rng(seed)
+    X, A, B = rng.standard_normal((300, 10)), rng.standard_normal((10, 20)), rng.standard_normal((20, 5))
+    Y = np.sin(X @ A / 10**0.5) @ B / 20**0.5 + 0.3 * X[:, :5] * X[:, 5:] + 0.1 * rng.standard_normal((300, 5))
+    assert getattr(OperatorKernelRegressorCV(leaves=False).fit(X, Y).best_loss_, "p", 2) == 2
