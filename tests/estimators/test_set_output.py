@@ -14,6 +14,7 @@ from fenchel import (
     ConformalRegressor,
     CostSensitiveClassifier,
     FunctionalRegressor,
+    KernelAutoencoder,
     LearnedMetricRegressor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
@@ -101,6 +102,44 @@ def test_frames_in_pipelines_searches_and_files(frames, tmp_path):
     assert cross_val_predict(pipeline, X, Y, cv=2).shape == (40, 2)
     save(ridge().set_output(predict="pandas").fit(X, Y), tmp_path / "model.skops")
     assert list(load(tmp_path / "model.skops").predict(X).columns) == NAMES
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+def test_predictors_have_no_transform(estimator, container, frames):
+    with pytest.raises(ValueError, match=f"has no transform. Got .*transform='{container}'.*predict='pandas'"):
+        clone(estimator).set_output(transform=container)
+    assert estimator.set_output(transform=None) is estimator
+    make_pipeline(StandardScaler(), make_pipeline(estimator)).set_output(transform=container)  # not for the last step
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_codes_are_frames(container, frames):
+    library, X = pytest.importorskip(container), frames[0]
+    plain = KernelAutoencoder(lam=1e-2, max_inner_iter=2)
+    codes = plain.fit_transform(X)
+    model = clone(clone(plain).set_output(transform=container))
+    pipeline = clone(make_pipeline(StandardScaler(), plain).set_output(transform=container))
+    for found in (model.fit_transform(X), model.transform(X), load_of(model).transform(X)):
+        assert isinstance(found, library.DataFrame)
+        assert list(found.columns) == ["kernelautoencoder0", "kernelautoencoder1"]
+        np.testing.assert_allclose(found.to_numpy(), codes, atol=1e-12)
+    search = GridSearchCV(pipeline, {"kernelautoencoder__lam": [1e-2, 1e-1]}, cv=2).fit(X)
+    assert isinstance(search.transform(X), library.DataFrame)
+    if container == "pandas":
+        pd.testing.assert_index_equal(search.transform(X).index, X.index)
+
+
+def test_codes_as_frames_are_inputs_of_a_predictor(frames):
+    X, Y = frames
+    steps = make_pipeline(KernelAutoencoder(lam=1e-2, max_inner_iter=2), ridge().set_output(predict="pandas"))
+    found = clone(steps).set_output(transform="pandas").fit(X, Y)
+    pd.testing.assert_index_equal(found.predict(X).index, X.index)
+    np.testing.assert_allclose(found.predict(X), steps.fit(X, Y).predict(X).to_numpy(), atol=1e-9)
+
+
+def load_of(model):
+    return pickle.loads(pickle.dumps(model))
 
 
 def test_what_has_no_rows_of_numbers_is_refused(frames):

@@ -99,15 +99,21 @@ class FramesOutMixin:
             the names that the training outputs had, rows the index of X if it is a pandas frame. ``None`` changes
             nothing.
         transform : None
-            Ignored, as there is no ``transform``; scikit-learn's pipelines pass it to every step.
+            There is no ``transform``: any other value raises. Scikit-learn's pipelines pass it to transformers alone.
 
         Returns
         -------
         self : estimator
             The estimator. ``clone`` keeps the container, as do pipelines and searches around the estimator.
         """
+        name = type(self).__name__
+        if transform is not None:
+            raise ValueError(
+                f"{name} has no transform. Got set_output(transform={transform!r}). Frames of predictions are "
+                f"set_output(predict='pandas') or set_output(predict='polars')."
+            )
         if predict is not None:
-            check_parameter(f"{type(self).__name__}.set_output", "predict", predict, _CONTAINERS)
+            check_parameter(f"{name}.set_output", "predict", predict, _CONTAINERS)
             kept = vars(self).get("_sklearn_output_config", {})  # the attribute that scikit-learn's clone copies
             self._sklearn_output_config = kept | {"predict": predict}
         return self
