@@ -25,7 +25,7 @@ RST_BLOCK = re.compile(r"^( *)\.\. code-block:: python\n\n((?:\1   .*\n|\n)+)", 
 
 def printing_blocks():
     """Return the blocks of README and of the pages that begin, each with what it prints."""
-    paths = [ROOT / "README.md", ROOT / "docs" / "getting_started.md", ROOT / "docs" / "tour.md"]
+    paths = [ROOT / "README.md", ROOT / "docs" / "getting_started.md"]
     pages = [page for page in paths if page.exists()]
     return [block for page in pages for block in FENCED.findall(page.read_text(encoding="utf-8"))]
 
@@ -35,7 +35,7 @@ def test_the_readme_is_short_and_has_its_example():
         pytest.skip("no README beside the tests")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 150
-    assert len(FENCED.findall(readme)) == 1 and len(printing_blocks()) == 9
+    assert len(FENCED.findall(readme)) == 1 and len(printing_blocks()) == 5
 
 
 def test_the_readme_links_to_pages_that_are_there():
@@ -84,7 +84,7 @@ def test_every_page_with_python_is_tested():
     named = set(re.findall(r'blocks_of\("([\w.]+)"', Path(__file__).read_text(encoding="utf-8")))
     others = (f"coming_from_{library}.rst" for library in ("sklearn", "skfda", "r", "pls"))
     named |= {"cite.rst", "clusters.rst", *others}
-    assert shown - named == ({"getting_started.md", "tour.md"} if pages else set())  # those of ``printing_blocks``
+    assert shown - named == ({"getting_started.md"} if pages else set())  # those of ``printing_blocks``
 
 
 @pytest.mark.parametrize("page", ["bands.rst", "outliers.rst"])
