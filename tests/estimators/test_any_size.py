@@ -25,6 +25,7 @@ from fenchel.kernels import Gaussian, as_operator_kernel
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.model.memory import check_fits, is_streamed, settled
 from fenchel.model.spec import Spec
+from fenchel.model.spectrum import Spectrum
 from fenchel.operators import ConjugateGradients, Dense, KeptRows, Streamed, kronecker
 from fenchel.problem import DualProblem
 from fenchel.resample.folds import whole_part
@@ -161,6 +162,20 @@ def test_a_small_lam_needs_a_stored_matrix(rng, loss):
     spec = Spec.of(OperatorKernelRegressor(), loss)
     assert is_streamed(X, kernel, replace(spec, lam=1e-6), 2)
     assert not is_streamed(X, kernel, replace(spec, lam=1e-12), 2)
+
+
+@pytest.mark.parametrize(("gamma", "lam", "is_fast"), [(0.013, 5e-7, True), (0.1, 1e-7, False)])
+def test_the_spectrum_says_where_passes_are_few(rng, gamma, lam, is_fast):
+    """A wide kernel has few large eigenvalues, which features remove; many of a narrower one are left to the passes."""
+    X = rng.standard_normal((3000, 10))
+    spec = replace(Spec.of(OperatorKernelRegressor(), Huber(0.5)), lam=lam)
+    kernel = as_operator_kernel(Gaussian(gamma))
+    assert is_streamed(X, kernel, spec, 5, lambda: Spectrum.of(Gaussian(gamma), X)) == is_fast
+
+
+def test_no_spectrum_is_computed_where_a_factorisation_takes_no_longer(rng):
+    X, spec = rng.standard_normal((900, 2)), replace(Spec.of(OperatorKernelRegressor(), Huber(0.5)), lam=1e-3)
+    assert not is_streamed(X, as_operator_kernel(KERNEL), spec, 2, lambda: pytest.fail("not worth while"))
 
 
 def test_landmarks_fit_where_a_stored_matrix_does_not(rng, monkeypatch):

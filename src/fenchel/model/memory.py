@@ -1,16 +1,18 @@
 """Memory estimates: check before a fit whether it fits in memory, and suggest alternatives."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from fenchel._array import Array, is_on_cpu
+from fenchel._array import Array, is_numpy, is_on_cpu
 from fenchel._check import check_memory, free_memory
 from fenchel.approximations import Nystrom
 from fenchel.exceptions import SlowFitWarning, warn_user
-from fenchel.kernels import OperatorKernel, ScalarKernel
+from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
+from fenchel.losses.loss import is_square
 from fenchel.model.spec import Spec
 from fenchel.model.spectrum import Spectrum
 from fenchel.operators import fits_in_single
@@ -18,6 +20,8 @@ from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import CPU, DEVICE, FLOPS
 
 __all__ = ["check_fits", "is_streamed", "preconditioner", "settled", "warn_if_slow", "warn_of_last_fit", "warn_of_time"]
+
+Look = Callable[[], Spectrum]  # computed on the first call
 
 _FEATURES = 2000  # suggested in messages: error .106, 500 .117, exact .1025 (benchmarks/sizes.py 10000)
 _ITERATES = 24  # number of arrays of the shape of the targets that a solver holds at once
@@ -27,9 +31,9 @@ _BASES = 3  # number of feature matrices that a preconditioner needs
 _PART = 0.5  # of the free memory, for these; the other half is for a stored matrix
 _PART_OF_DEVICE = 0.8
 _COUNTS = 40  # numbers of features that are compared
-# estimated speedup at which conjugate gradients are preferred to a factorisation that fits in memory: n = 4000, five
-# outputs, Huber's loss, lam = 1e-5: 2.8 s of CPU and 7.1 s, in one run on a shared machine
-_CERTAIN = 2.0
+# estimated speedup at which conjugate gradients are preferred to a factorisation that fits in memory
+_CERTAIN = 1.0
+_LOOK = 0.1  # seconds of a spectrum
 _PATIENCE = 1800.0  # seconds that an exact fit may take by estimate where landmarks are open
 _BASIS = 9.0  # operations of an eigendecomposition, per cubed number of samples
 _FACTOR = 6.0  # operations of landmarks, per sample and squared number: features, their moments and an eigenbasis
@@ -55,8 +59,13 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int 
     check_memory(needed, what, "Fit on a part of the sample", lighter, X)
 
 
-def is_streamed(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int = 1) -> bool:
-    """Whether to compute the Gram matrix in tiles: on request, if it does not fit in memory, or if that is faster."""
+def is_streamed(
+    X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int = 1, spectrum: Look | None = None
+) -> bool:
+    """Whether to compute the Gram matrix in tiles: on request, if it does not fit in memory, or if that is faster.
+
+    The spectrum, if there is one, is looked at where the passes could be few enough.
+    """
     n, solver = X.shape[0], settings.solver
     if not _can_stream(X, kernel, settings):
         return False
@@ -67,8 +76,16 @@ def is_streamed(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int
     free = free_memory(X)
     if free is not None and _stored(n, n, solver.gram_copies, n_outputs) > free:
         return True
-    inverses = 2 * n**3 / FLOPS  # time of the cheapest solve with a stored matrix
-    return is_on_cpu(X) and _CERTAIN * _seconds(X, settings, n_outputs) < inverses
+    if not is_on_cpu(X):
+        return False
+    factored = n**3 / FLOPS / 3  # of the cheapest solve with a stored matrix
+    if not is_square(_known(settings.loss)):
+        factored *= 4  # an explicit inverse besides
+    if spectrum is None:
+        return _CERTAIN * _seconds(X, settings, n_outputs) < factored
+    return _CERTAIN * (_LOOK + _of_features(X, settings, n_outputs, 1.0)) < factored and (
+        _CERTAIN * _cheapest(X, settings, n_outputs, spectrum())[1] < factored
+    )
 
 
 def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) -> Spec:
@@ -93,8 +110,21 @@ def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) ->
 
 def _seconds(X: Array, settings: Spec, n_outputs: int) -> float:
     """Return the estimated seconds of an exact fit that does not factorise the Gram matrix."""
-    is_stored = fits_in_single(X.shape[0], X) and is_on_cpu(X)
-    return Krylov().estimate(X.shape[0], n_outputs, _known(settings.loss), settings.lam, is_stored).seconds
+    return _of_features(X, settings, n_outputs)
+
+
+def _of_features(
+    X: Array, settings: Spec, n_outputs: int, condition: float | None = None, count: int | None = None
+) -> float:
+    """Return the same with a number of features and the condition that these leave."""
+    solver, n, is_cpu = _krylov(settings), X.shape[0], is_on_cpu(X)
+    is_stored, rates = fits_in_single(n, X) and is_numpy(X), CPU if is_cpu else DEVICE
+    loss, lam = _known(settings.loss), settings.lam
+    return solver.estimate(n, n_outputs, loss, lam, is_stored, count, condition, rates).seconds
+
+
+def _krylov(settings: Spec) -> Krylov:
+    return settings.solver if isinstance(settings.solver, Krylov) else Krylov()
 
 
 def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
@@ -140,28 +170,32 @@ def _warn_if_slow(minutes: float, settings: Spec) -> None:
         )
 
 
-def preconditioner(X: Array, settings: Spec, n_outputs: int, kernel: ScalarKernel | None = None) -> Nystrom:
+def preconditioner(X: Array, settings: Spec, n_outputs: int, spectrum: Look | None = None) -> Nystrom:
     """Return the features of the preconditioner of an exact solve, as many as memory allows.
 
-    With a kernel they are as many as save more time in passes than they cost.
+    With a spectrum they are as many as save more time in passes than they cost.
     """
-    n, free = X.shape[0], free_memory(X)
-    solver = settings.solver if isinstance(settings.solver, Krylov) else Krylov()
-    part = _PART if is_on_cpu(X) else _PART_OF_DEVICE
+    count, most = _counts(X, settings, n_outputs)
+    if spectrum is not None and _krylov(settings).n_components is None and count < most:
+        count, _ = _cheapest(X, settings, n_outputs, spectrum())
+    return Nystrom(min(count, most), landmarks="uniform")
+
+
+def _counts(X: Array, settings: Spec, n_outputs: int) -> tuple[int, int]:
+    """Return the least number of features that is worth while, and the largest that memory allows."""
+    n, free, part = X.shape[0], free_memory(X), _PART if is_on_cpu(X) else _PART_OF_DEVICE
     room = math.inf if free is None else (part * free - _streamed(n, 0, n_outputs)) / (8 * n * _BASES)
-    count, most = solver.n_features(n), int(max(min(n, _least(n)), min(n, room)))
-    if kernel is None or solver.n_components is not None or count >= most:
-        return Nystrom(min(count, most), landmarks="uniform")
-    spectrum, loss, ridge = Spectrum.of(kernel, X), _known(settings.loss), settings.lam * n
-    place = (fits_in_single(n, X), CPU) if is_on_cpu(X) else (False, DEVICE)
+    return _krylov(settings).n_features(n), int(max(min(n, _least(n)), min(n, room)))
 
-    def seconds(D: int) -> float:
-        return solver.estimate(
-            n, n_outputs, loss, settings.lam, place[0], D, spectrum.condition(D, ridge), place[1]
-        ).seconds
 
-    counts = np.unique(np.geomspace(count, most, _COUNTS).astype(int))
-    return Nystrom(min(counts.tolist(), key=seconds), landmarks="uniform")
+def _cheapest(X: Array, settings: Spec, n_outputs: int, spectrum: Spectrum) -> tuple[int, float]:
+    """Return the number of features with the least estimated time, and that time."""
+    least, most = _counts(X, settings, n_outputs)
+    counts = np.unique(np.geomspace(min(least, most), most, _COUNTS).astype(int)).tolist()
+    ridge = settings.lam * X.shape[0]
+    times = [_of_features(X, settings, n_outputs, spectrum.condition(D, ridge), D) for D in counts]
+    place = int(np.argmin(times))
+    return counts[place], times[place]
 
 
 def _known(loss: Loss) -> Loss:

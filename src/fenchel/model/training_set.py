@@ -1,6 +1,7 @@
 """A sample in coordinates with a kernel bound to it, from which dual problems are built."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Self, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from fenchel.model.codec import Codec, Task
 from fenchel.model.memory import check_fits, is_streamed, preconditioner, settled, warn_of_time
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
+from fenchel.model.spectrum import Spectrum
 from fenchel.operators import Operator, Remembered, Thin, is_thin, kronecker, orthogonal, scaled
 from fenchel.problem import DualProblem
 from fenchel.representations import Coordinates, CoordinateSpace, Representation
@@ -57,11 +59,12 @@ class TrainingSet:
         exact_gram = None
         if spec.approximation is not None:
             bound, exact_gram = _approximated(bound, kernel, sample, targets, spec)
-        if is_streamed(sample.X, kernel, spec, targets.width):
+        spectrum = cache(lambda: Spectrum.of(cast(BoundTerms, bound).terms[0][0], sample.X))
+        if is_streamed(sample.X, kernel, spec, targets.width, spectrum):
             warn_of_time(sample.X, spec, targets.width)
             gram = cast(BoundTerms, bound).streamed(
                 sample.X,
-                lambda scalar: preconditioner(sample.X, spec, targets.width, scalar).approximate(
+                lambda scalar: preconditioner(sample.X, spec, targets.width, spectrum).approximate(
                     scalar, sample.X, sample.weights
                 ),
             )
