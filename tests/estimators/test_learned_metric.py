@@ -180,3 +180,35 @@ class TestMissingOutputs:
         )
         assert_allclose(one.history_, other.history_, rtol=1e-6)
         assert_allclose(one.predict(X), other.predict(X), rtol=0, atol=1e-5 * np.std(Y))
+
+
+def test_samples_of_a_group_are_held_out_together():
+    random = np.random.default_rng(0)
+    labels = np.repeat(np.arange(25), 4)
+    X = random.uniform(-1, 1, (25, 3))[labels] + 0.01 * random.normal(size=(100, 3))
+    y = random.normal(size=25)[labels]  # nothing to learn but which group a sample is of
+    alone, together = (LearnedMetricRegressor(FAST, max_rounds=1).fit(X, y, groups=g) for g in (None, labels))
+    assert alone.history_[0] < 0.2 < 0.8 < together.history_[0]
+    renamed = LearnedMetricRegressor(FAST, max_rounds=1).fit(
+        X, y, groups=np.array(list("zyxwvutsrqponmlkjihgfedcb"))[labels]
+    )
+    assert_allclose(renamed.history_, together.history_, rtol=1e-6)
+
+
+def test_times_are_blocks():
+    X, Y = sample(100)
+    times = np.random.default_rng(1).permutation(100)
+    blocks = LearnedMetricRegressor(FAST, max_rounds=1).fit(X, Y, groups=times // 10)
+    assert LearnedMetricRegressor(FAST, max_rounds=1).fit(X, Y, order=times).history_ == blocks.history_
+    with pytest.raises(ValueError, match="either groups or order"):
+        LearnedMetricRegressor(FAST).fit(X, Y, groups=times, order=times)
+
+
+def test_groups_of_samples_of_weight_zero_are_left_out():
+    X, Y = sample(90)
+    labels = np.arange(90) // 3
+    weights = np.where(labels == 7, 0.0, 1.0)
+    kept = weights > 0
+    weighted = LearnedMetricRegressor(FAST, max_rounds=1).fit(X, Y, sample_weight=weights, groups=labels)
+    fewer = LearnedMetricRegressor(FAST, max_rounds=1).fit(X[kept], Y[kept], groups=labels[kept])
+    assert_allclose(weighted.predict(X), fewer.predict(X), rtol=0, atol=1e-4 * np.std(Y))

@@ -5,6 +5,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
@@ -15,6 +16,7 @@ from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel._progress import Progress, part, tracked
 from fenchel._statistics import ranked
+from fenchel.data.containers import length
 from fenchel.data.content import contents
 from fenchel.data.frames import FramesOutMixin, in_container
 from fenchel.estimators.around import AroundMixin
@@ -23,7 +25,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
 from fenchel.model.curve_gaps import completed_targets
 from fenchel.model.machine import training_set_of
-from fenchel.resample.folds import whole_folds
+from fenchel.resample.folds import blocks_of, label_codes, whole_folds
 from fenchel.search.choice import is_auto
 
 __all__ = ["LearnedMetricRegressor"]
@@ -119,7 +121,15 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
 
     @tracked
     @all_or_nothing
-    def fit(self, X: Array, y: Outputs, sample_weight: Array | None = None, grid: Array | None = None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        y: Outputs,
+        sample_weight: Array | None = None,
+        grid: Array | None = None,
+        groups: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
         """Learn the metric, and fit the regressor with it.
 
         Parameters
@@ -130,6 +140,9 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
             As for the ``fit`` of the regressor.
         grid : array of shape (m,) or None, default=None
             Points at which the output curves are known, for ``FunctionalRegressorCV``.
+        groups, order : array of shape (n,) or None, default=None
+            Labels of samples that are held out together, or when samples were taken, as for the ``fit`` of the
+            regressor; also in the folds that choose the number of rounds.
 
         Returns
         -------
@@ -145,7 +158,9 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
             )
         if "leaves" in given.get_params(deep=False):
             given.set_params(leaves=False)  # a metric is learned from gradients, which trees do not have
-        arguments = {"sample_weight": sample_weight} | ({} if grid is None else {"grid": grid})
+        codes = label_codes(blocks_of(order, groups, X, self.cv), length(X), "groups")
+        given_too = {"grid": grid, "groups": codes}
+        arguments = {"sample_weight": sample_weight} | {k: v for k, v in given_too.items() if v is not None}
         with part(_SEARCH):
             first = clone(given).fit(X, y, **arguments)
         if "gaps" in first.search_:
@@ -156,9 +171,9 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
             self.__dict__.pop(name, None)
             if name in vars(first):
                 self.__dict__[name] = vars(first)[name]
-        data, is_used = _data(first, self.metric, X, y, sample_weight)
+        data, is_used = _data(first, self.metric, X, y, sample_weight, codes)
         with part(_ROUNDS):
-            self.history_ = held_out_rounds(data, self._folds(data, is_used), int(self.max_rounds))
+            self.history_ = held_out_rounds(data, self._folds(data, is_used, codes), int(self.max_rounds))
         self.best_round_ = int(ranked(self.history_)[0])
         self.gaps_, weights, self.best_estimator_ = [], None, first
         if self.best_round_:
@@ -192,13 +207,14 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
 
-    def _folds(self, data: MetricData, is_used: np.ndarray) -> list[np.ndarray]:
+    def _folds(self, data: MetricData, is_used: np.ndarray, groups: np.ndarray | None) -> list[np.ndarray]:
         """Return the held-out samples of each fold, as indices into the samples with a positive weight."""
         if isinstance(self.cv, Integral):
             check_parameter(type(self).__name__, "cv", self.cv, Interval(2, np.inf, "left", integer=True))
-            return [test for _, test in whole_folds(contents(data.X, data.Y, data.counts), int(self.cv))]
+            folds = whole_folds(contents(data.X, data.Y, data.counts), int(self.cv), data.groups)
+            return [test for _, test in folds]
         places = np.cumsum(is_used) - 1
-        tests = [np.asarray(test) for _, test in check_cv(self.cv).split(is_used)]
+        tests = [np.asarray(test) for _, test in check_cv(self.cv).split(is_used, groups=groups)]
         return [places[test[is_used[test]]] for test in tests]
 
     def __sklearn_tags__(self) -> Tags:
@@ -209,7 +225,12 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
 
 
 def _data(
-    first: BaseEstimator, kind: str, X: Inputs, y: Outputs, sample_weight: Array | None
+    first: BaseEstimator,
+    kind: str,
+    X: Inputs,
+    y: Outputs,
+    sample_weight: Array | None,
+    groups: np.ndarray | None,
 ) -> tuple[MetricData, np.ndarray]:
     """Return the data of a fitted regressor in the coordinates of its outputs, and which samples it was fitted to."""
     if getattr(X, "ndim", 2) != 2:
@@ -228,7 +249,7 @@ def _data(
     settings = {"approximation": first.approximation, "tol": first.tol}
     is_robust = first.model_.duals.outlier_score is not None
     points = host(sample.X).astype(np.float64)
-    return MetricData(points, Y, sample.counts, observed, is_robust, kind, settings), used
+    return MetricData(points, Y, sample.counts, observed, is_robust, kind, settings, sample.kept(groups)), used
 
 
 def _in_units(data: MetricData, weights: np.ndarray | None) -> np.ndarray:

@@ -37,11 +37,12 @@ class MetricData:
     is_robust: bool
     kind: str  # "diagonal" or "full"
     settings: dict[str, Any]  # of the regressors
+    groups: np.ndarray | None = None  # of samples that are held out together, as numbers
 
     def part(self, rows: np.ndarray) -> "MetricData":
         """Return a subset of the samples."""
-        observed = None if self.observed is None else self.observed[rows]
-        return replace(self, X=self.X[rows], Y=self.Y[rows], counts=self.counts[rows], observed=observed)
+        observed, groups = (None if one is None else one[rows] for one in (self.observed, self.groups))
+        return replace(self, X=self.X[rows], Y=self.Y[rows], counts=self.counts[rows], observed=observed, groups=groups)
 
     @property
     def scale(self) -> np.ndarray:
@@ -72,6 +73,7 @@ class MetricData:
             robust=self.is_robust,
             observed=self.observed,
             metric=weights,
+            groups=self.groups,
             imputed=not np.isnan(self.Y).any(),
         )
         model = OperatorKernelRegressor(search.kernel, loss=self.loss(search), lam=search.lam, **self.settings)
