@@ -224,6 +224,76 @@ class TestObjective:
         assert model(2, inner_tol=1e-3, max_inner_iter=1000).fit(X).inner_status_.startswith("converged")
 
 
+class TestWeights:
+    """A weight counts copies; a sample of weight zero is as if it were not there."""
+
+    COUNTS = np.resize([1, 3, 0, 2, 1], 40)
+
+    @pytest.mark.parametrize("loss", [Square(), Huber(0.3), EpsilonRidge(0.2)], ids=repr)
+    @pytest.mark.parametrize(
+        "settings",
+        [{}, {"center": True}, {"init": "random", "random_state": 0}, {"kernel": "auto"}, {"hidden_kernel": "linear"}],
+        ids=repr,
+    )
+    def test_are_copies(self, X, new, loss, settings):
+        # the first steps of L-BFGS: later ones amplify round-off
+        weighted = model(loss=loss, max_inner_iter=4, **settings).fit(X, sample_weight=self.COUNTS)
+        copied = model(loss=loss, max_inner_iter=4, **settings).fit(np.repeat(X, self.COUNTS, axis=0))
+        assert weighted.objective_history_ == pytest.approx(copied.objective_history_, rel=1e-6)
+        assert_allclose(weighted.transform(new), copied.transform(new), atol=1e-5)
+        assert_allclose(weighted.reconstruct(new), copied.reconstruct(new), atol=1e-5)
+        assert_allclose(weighted.codes_, weighted.transform(X), atol=ROUND_OFF)
+        assert weighted.dual_coef_.shape[0] == 40 and not np.any(weighted.dual_coef_[self.COUNTS == 0])
+
+    def test_of_several_layers(self, X):
+        counts = np.resize([1, 3, 2], 40)
+        weighted, copied = (
+            model((3, 2), max_inner_iter=3).fit(rows, sample_weight=weights)
+            for rows, weights in [(X, counts), (np.repeat(X, counts, axis=0), None)]
+        )
+        assert weighted.objective_history_ == pytest.approx(copied.objective_history_, rel=1e-5)
+        assert_allclose(weighted.transform(X), copied.transform(X), atol=1e-4)
+
+    @pytest.mark.parametrize("sizes", [(2,), (3, 2)])
+    def test_gradient(self, X, sizes):
+        random, counts = np.random.default_rng(1), np.resize([0.5, 3.0, 1.0], 40)
+        V = KernelOutputs(Gaussian(GAMMA)).fit(X).targets_
+        layers = first_layers(V, sizes, Gaussian(0.3), "pca", np.random.RandomState(0), counts)
+        objective = Reduced(V, Huber(0.3), 0.1, 1e-2, Auto(), 1e-14, counts)
+        point, direction = layers.flat(), random.standard_normal(layers.flat().shape) * 1e-4
+        slope = layers.flat(objective(layers)[1]) @ direction
+        ahead, behind = (objective(layers.moved(point + side * direction))[0] for side in (1, -1))
+        assert slope == pytest.approx((ahead - behind) / 2, rel=1e-5)
+
+    def test_outer_layer_is_the_predictor_on_the_codes(self, X):
+        fitted = model(loss=Huber(0.3), max_inner_iter=2, tol=1e-10).fit(X, sample_weight=self.COUNTS)
+        other = StructuredPredictor(
+            fitted.hidden_kernel_, Gaussian(GAMMA), Huber(0.3), lam=1e-3, tol=1e-10
+        ).fit(fitted.codes_, X, sample_weight=self.COUNTS)  # fmt: skip
+        assert fitted.primal_objective_ == pytest.approx(other.primal_objective_, rel=1e-8)
+        assert_allclose(fitted.outlier_score_, other.outlier_score_, atol=1e-4)
+
+    def test_gram_matrix_and_objects(self, X, new):
+        plain = model(max_inner_iter=3).fit(X, sample_weight=self.COUNTS)
+        gram = model(kernel="precomputed", max_inner_iter=3).fit(Gaussian(GAMMA)(X), sample_weight=self.COUNTS)
+        assert_allclose(gram.transform(Gaussian(GAMMA)(new, X)), plain.transform(new), atol=1e-8)
+        words = np.array(["a", "bb", "abb", "ba", "b", "bab"] * 4, dtype=object)
+        weights = np.resize([1, 2, 0], 24)
+
+        def common(one, other):
+            return np.array([[len(set(a) & set(b)) + (a == b) for b in other] for a in one], dtype=float)
+
+        fitted = KernelAutoencoder(1, common, max_inner_iter=2).fit(words, sample_weight=weights)
+        copied = KernelAutoencoder(1, common, max_inner_iter=2).fit(np.repeat(words, weights))
+        assert_allclose(np.abs(fitted.transform(words)), np.abs(copied.transform(words)), atol=1e-6)
+
+    def test_errors(self, X):
+        with pytest.raises(ValueError, match="at least one positive entry"):
+            model().fit(X, sample_weight=np.zeros(40))
+        with pytest.raises(ValueError, match="must have shape"):
+            model().fit(X, sample_weight=np.ones(3))
+
+
 class TestNewPoints:
     @pytest.mark.parametrize("sizes", [2, (4, 2, 3)])
     @pytest.mark.parametrize("center", [False, True])

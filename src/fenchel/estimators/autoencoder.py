@@ -25,10 +25,10 @@ from fenchel.exceptions import warn_user
 from fenchel.kernels import KernelLike, ScalarKernel, as_scalar_kernel, is_pairwise
 from fenchel.losses import Loss
 from fenchel.model.fit import duals_of, warn_unless_converged
-from fenchel.model.forms import InputForm
-from fenchel.model.machine import DualEstimator
+from fenchel.model.machine import DualEstimator, Fitted
 from fenchel.model.model import Duals, Record
 from fenchel.model.spec import Spec, part_of
+from fenchel.representations import KernelOutputs
 from fenchel.solvers import Solver
 from fenchel.solvers.solver import approaching, keeping_best
 
@@ -50,7 +50,7 @@ class Autoencoder:
     """What remains of a fitted autoencoder: its layers, and the solution of the outer one."""
 
     network: Network
-    inputs: InputForm | None  # None for objects
+    space: DataSpace
     duals: Duals
     record: Record
 
@@ -168,6 +168,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
 
     model_: Autoencoder
 
+    representation_ = Fitted[KernelOutputs]("space.representation")
+
     def __init__(
         self,
         n_components: int | tuple[int, ...] = 2,
@@ -208,7 +210,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
 
     @tracked
     @all_or_nothing
-    def fit(self, X: Array, y: Outputs = None) -> Self:
+    def fit(self, X: Array, y: Outputs = None, sample_weight: Array | None = None) -> Self:
         """Fit all layers.
 
         Parameters
@@ -218,6 +220,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
             ``kernel="precomputed"``.
         y : None
             Ignored.
+        sample_weight : array of shape (n,) or None, default=None
+            Weights of the samples in the mean loss; a sample of weight 2 counts as two equal ones.
 
         Returns
         -------
@@ -231,14 +235,16 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         sizes, hidden = self._checked()
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
-        space, V = DataSpace.learn(self, X, kernel, loss, self.center, spec.approximation)
+        space, V = DataSpace.learn(self, X, kernel, loss, self.center, spec.approximation, sample_weight)
         is_warm = self.warm_start and "model_" in vars(self)
-        layers = self.model_.network.restarted(V, sizes, hidden) if is_warm else None
+        layers = self.model_.network.restarted(V, sizes, hidden, space.weights) if is_warm else None
         if layers is None:
-            layers = first_layers(V, sizes, hidden, self.init, check_random_state(self.random_state))
+            random = check_random_state(self.random_state)
+            layers = first_layers(V, sizes, hidden, self.init, random, space.weights)
         inner_lam = self.lam if self.inner_lam is None else self.inner_lam
         # while the inner layers change, a gap below the gain of a step is accurate enough
-        objective = Reduced(V, loss, self.lam, inner_lam, spec.solver, max(self.tol, self.inner_tol))
+        tol = max(self.tol, self.inner_tol)
+        objective = Reduced(V, loss, self.lam, inner_lam, spec.solver, tol, space.weights)
         with part(_INNER):
             layers, self.objective_history_, self.inner_status_ = descend(
                 objective, layers, self.max_inner_iter, self.inner_tol
@@ -248,6 +254,8 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
             text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for these."
             warn_user(text, ConvergenceWarning, "not-converged")
         self._fit_outer_layer(objective, layers, space, decoder, replace(spec, tol=self.tol))
+        if space.index is not None:  # samples of weight zero have codes, too
+            self.codes_ = self.transform(X)
         return self
 
     def transform(self, X: Array) -> Array:
@@ -366,23 +374,22 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         duals = duals_of(problem, solution)
         warn_unless_converged(solution, spec)
         support = as_index(np.asarray(duals.support), V)
-        outer = namespace(V).take(duals.coef, support, axis=0) / (self.lam * V.shape[0])
+        weighted = duals.coef if space.weights is None else duals.coef * space.weights[:, None]
+        outer = namespace(V).take(weighted, support, axis=0) / (self.lam * space.total)
         network = Network(layers, codes, support, outer)
-        self.model_ = Autoencoder(network, space.inputs, duals, Record.of(solution, "exact"))
+        self.model_ = Autoencoder(network, space, duals.among(space.index, space.n_given), Record.of(solution, "exact"))
         self.codes_ = codes[network.narrow]
         self._n_features_out = int(self.codes_.shape[1])
         self.inner_coef_ = list(layers.coefs)
         self.hidden_kernel_ = layers.kernels[-1]
         self.objective_ = solution.certificate.primal + objective.inner_lam * float(layers.penalty(codes))
-        self.representation_ = space.representation
         self.decoder_ = fitted_decoder(decoder, decoding_space(objective.loss, space.representation))
 
     def _coordinates(self, X: Array) -> tuple[Array, Array]:
         """Return checked data in their own dtype, and their coordinates in the feature space."""
         check_is_fitted(self)
-        space = DataSpace(self.representation_, self.model_.inputs)
-        X = space.read(self, X)
-        return X, space.coordinates(X)
+        X = self.model_.space.read(self, X)
+        return X, self.model_.space.coordinates(X)
 
     def _reconstructed(self, V: Array) -> Array:
         mean = self.representation_.mean_

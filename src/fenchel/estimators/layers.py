@@ -43,6 +43,7 @@ class Layers:
 
     coefs: tuple[Array, ...]  # (p, d_1), then (n, d_l)
     kernels: tuple[ScalarKernel, ...]  # of the codes of each layer; the last is the kernel of the outer layer
+    root: Array | None = None  # (n, 1), square roots of the sample weights
 
     def codes(self, V: Array) -> list[Array]:
         """Return the codes of the training data in each layer."""
@@ -73,15 +74,28 @@ class Layers:
         gradients.append(V.T @ back + lam * self.coefs[0])
         return tuple(reversed(gradients))
 
-    def flat(self, arrays: tuple[Array, ...] | None = None) -> np.ndarray:
-        """Concatenate the coefficients, or arrays of the same shapes, into one vector on the host."""
-        return np.concatenate([host(array).ravel() for array in arrays or self.coefs])
+    def flat(self, gradients: tuple[Array, ...] | None = None) -> np.ndarray:
+        """Return the coefficients, or derivatives by them, as one vector on the host.
+
+        Coefficients of samples are divided by the root of their weights, so that a descent moves a sample of weight 2
+        like two equal ones.
+        """
+        if gradients is None:
+            parts = (coef / root for coef, root in zip(self.coefs, self._roots(), strict=True))
+        else:
+            parts = (slope * root for slope, root in zip(gradients, self._roots(), strict=True))
+        return np.concatenate([host(part).ravel() for part in parts])
 
     def moved(self, point: np.ndarray) -> "Layers":
         """Return the layers with coefficients from a vector."""
         parts = np.split(point, np.cumsum([int(np.prod(coef.shape)) for coef in self.coefs])[:-1])
-        pairs = zip(parts, self.coefs, strict=True)
-        return replace(self, coefs=tuple(as_like(part.reshape(coef.shape), coef) for part, coef in pairs))
+        rows = zip(parts, self.coefs, self._roots(), strict=True)
+        return replace(self, coefs=tuple(as_like(part.reshape(coef.shape), coef) * root for part, coef, root in rows))
+
+    def _roots(self) -> list[Array | float]:
+        """Return what divides the coefficients of each layer; the first has none of samples."""
+        deeper = len(self.coefs) - 1
+        return [1.0, *[1.0 if self.root is None else self.root] * deeper]
 
 
 @dataclass(frozen=True)
@@ -112,13 +126,16 @@ class Network:
         anchors = xp.take(self.anchors[-1], self.support, axis=0)
         return self.layers.kernels[-1](last, anchors) @ self.outer
 
-    def restarted(self, V: Array, sizes: tuple[int, ...], kernel: ScalarKernel) -> Layers | None:
+    def restarted(
+        self, V: Array, sizes: tuple[int, ...], kernel: ScalarKernel, weights: Array | None = None
+    ) -> Layers | None:
         """Return the layers as a start for another fit with these coordinates and sizes, ``None`` if shapes differ."""
         shapes = [(V.shape[1], sizes[0]), *((V.shape[0], size) for size in sizes[1:])]
         if [tuple(coef.shape) for coef in self.layers.coefs] != shapes:
             return None
         coefs = tuple(as_like(coef, V) for coef in self.layers.coefs)
-        return Layers(coefs, tuple(kernel.resolve(as_like(codes, V)) for codes in self.anchors))
+        kernels = tuple(kernel.resolve(as_like(codes, V), weights) for codes in self.anchors)
+        return Layers(coefs, kernels, None if weights is None else namespace(V).sqrt(weights)[:, None])
 
     def _through(self, codes: Array, first: int, last: int) -> Array:
         for k in range(first, last):
@@ -137,35 +154,43 @@ def layer_sizes(name: str, n_components: int | Sequence[int]) -> tuple[int, ...]
 
 
 def first_layers(
-    V: Array, sizes: tuple[int, ...], kernel: ScalarKernel, init: str, random: np.random.RandomState
+    V: Array,
+    sizes: tuple[int, ...],
+    kernel: ScalarKernel,
+    init: str,
+    random: np.random.RandomState,
+    weights: Array | None = None,
 ) -> Layers:
     """Return initial layers whose codes are principal components or random projections with unit variance."""
+    xp = namespace(V)
+    counts = xp.ones_like(V[:, 0]) if weights is None else weights
     coefs: list[Array] = []
     kernels: list[ScalarKernel] = []
     codes = V
     for size in sizes:
-        directions = _directions(V, size, init, random)
+        directions = _directions(V, counts, size, init, random)
         if not coefs:
             coef = directions
             codes = V @ coef
         else:
             K = kernels[-1](codes)
-            shift = _SHIFT * max(float(namespace(K).max(namespace(K).linalg.diagonal(K))), eps(K)) * K.shape[0]
-            eye = namespace(K).eye(K.shape[0], dtype=K.dtype, device=device(K))
-            coef = cholesky_solver(K + shift * eye)(V @ directions)
+            shift = _SHIFT * max(float(xp.max(xp.linalg.diagonal(K))), eps(K)) * float(xp.sum(counts))
+            eye = xp.eye(K.shape[0], dtype=K.dtype, device=device(K))
+            coef = cholesky_solver(K + shift * eye / counts)(V @ directions)
             codes = K @ coef
         coefs.append(coef)
-        kernels.append(kernel.resolve(codes))
-    return Layers(tuple(coefs), tuple(kernels))
+        kernels.append(kernel.resolve(codes, weights))
+    return Layers(tuple(coefs), tuple(kernels), None if weights is None else xp.sqrt(counts)[:, None])
 
 
-def _directions(V: Array, size: int, init: str, random: np.random.RandomState) -> Array:
+def _directions(V: Array, counts: Array, size: int, init: str, random: np.random.RandomState) -> Array:
     """Return directions (p, size) along which the data have mean variance one."""
     xp, p = namespace(V), V.shape[1]
+    shares = (counts / xp.sum(counts))[:, None]
     drawn = as_like(random.standard_normal((p, size)), V)
     if init == "pca":
-        centred = V - xp.mean(V, axis=0, keepdims=True)
-        values, vectors = xp.linalg.eigh(centred.T @ centred)
+        centred = V - xp.sum(shares * V, axis=0, keepdims=True)
+        values, vectors = xp.linalg.eigh(centred.T @ (shares * centred))
         is_there = values > p * eps(V) * max(float(values[-1]), eps(V))
         rank = min(size, int(xp.sum(xp.astype(is_there, xp.int64))))
         leading = xp.flip(vectors[:, p - rank :], axis=1)
@@ -174,7 +199,8 @@ def _directions(V: Array, size: int, init: str, random: np.random.RandomState) -
         # no more components: the remaining columns start from a mixture of the available ones
         drawn = xp.concat([leading, leading @ drawn[:rank, rank:]], axis=1) if rank > 0 else drawn
     projections = V @ drawn
-    variance = float(xp.mean(xp.var(projections, axis=0)))
+    projections = projections - xp.sum(shares * projections, axis=0, keepdims=True)
+    variance = float(xp.mean(xp.sum(shares * projections**2, axis=0)))
     return drawn / variance**0.5 if variance > eps(V) ** 2 else drawn
 
 
@@ -196,23 +222,24 @@ class Reduced:
     inner_lam: float
     solver: Solver
     tol: float
+    weights: Array | None = None  # (n,) of the samples, positive
     last: Array | None = None  # multipliers of the last solve, from which the next one starts
 
     def problem(self, kernel: ScalarKernel, codes: Array) -> DualProblem:
         """Return the dual problem of the outer layer."""
-        return DualProblem.build(Dense(kernel(codes)), self.V, self.loss, self.lam)
+        return DualProblem.build(Dense(kernel(codes)), self.V, self.loss, self.lam, self.weights)
 
     def start(self, problem: DualProblem) -> Array | None:
         """Return duals to start from, computed from the multipliers of the last solve."""
         if self.last is None or problem.loss.profile is None:
             return None
-        return problem.gram.solver(problem.scale, self.last)(self.V)
+        return problem.gram.solver(problem.scale, self.last)(problem.targets)
 
     def solve(self, problem: DualProblem) -> Solution:
         """Solve the outer problem, from a nearby start if there is one."""
         with arithmetic(problem):
             solution = self._solve(problem)
-        self.last = _multipliers(solution.duals, self.V - solution.predictions)
+        self.last = _multipliers(solution.duals, problem.targets - solution.predictions)
         return solution
 
     def _solve(self, problem: DualProblem) -> Solution:
@@ -228,10 +255,12 @@ class Reduced:
     def __call__(self, layers: Layers) -> tuple[float, tuple[Array, ...]]:
         """Return the objective and its gradient with respect to the coefficients of the layers."""
         codes, kernel = layers.codes(self.V), layers.kernels[-1]
-        solution = self.solve(self.problem(kernel, codes[-1]))
+        problem = self.problem(kernel, codes[-1])
+        solution = self.solve(problem)
         value = solution.certificate.primal + self.inner_lam * float(layers.penalty(codes))
-        factor = -1 / (self.lam * self.V.shape[0] ** 2)  # each pair of codes occurs twice
-        of_codes = weighted_gradient(kernel, codes[-1], codes[-1], (solution.duals @ solution.duals.T) * factor)
+        duals = solution.duals if problem.root is None else solution.duals * problem.root
+        factor = -problem.scale / problem.total  # each pair of codes occurs twice
+        of_codes = weighted_gradient(kernel, codes[-1], codes[-1], (duals @ duals.T) * factor)
         return value, layers.gradients(self.V, codes, of_codes, self.inner_lam)
 
 

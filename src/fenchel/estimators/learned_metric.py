@@ -158,7 +158,8 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
             )
         if "leaves" in given.get_params(deep=False):
             given.set_params(leaves=False)  # a metric is learned from gradients, which trees do not have
-        codes = label_codes(blocks_of(order, groups, X, self.cv), length(X), "groups")
+        blocks = blocks_of(order, groups, X, self.cv)
+        codes = None if blocks is None else label_codes(blocks, length(X), "groups")
         given_too = {"grid": grid, "groups": codes}
         arguments = {"sample_weight": sample_weight} | {k: v for k, v in given_too.items() if v is not None}
         with part(_SEARCH):

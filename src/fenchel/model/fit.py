@@ -210,11 +210,7 @@ def _given_duals(training_set: TrainingSet, problem: DualProblem, solution: Solu
         scores, xp = duals.point_outlier_score, namespace(observed)
         missing = xp.zeros_like(scores) + math.nan
         duals = replace(duals, point_outlier_score=xp.where(observed > 0, scores, missing))
-    if sample.index is None:
-        return duals
-    parts = duals.coef, duals.outlier_score, duals.point_outlier_score
-    coef, *scores = (None if part is None else sample.given(part) for part in parts)
-    return Duals(coef, sample.index[duals.support], *scores)
+    return duals.among(sample.index, sample.n_given)
 
 
 def _recertified(

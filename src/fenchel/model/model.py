@@ -12,7 +12,7 @@ from fenchel.approximations import Approximation
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.codec import Codec, Expansion
 from fenchel.model.forms import InputForm, OutputForm
-from fenchel.model.sample import Sample
+from fenchel.model.sample import Sample, spread
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Coordinates
@@ -35,6 +35,14 @@ class Duals:
         """Share of samples whose dual variable is zero; ``None`` for chunks."""
         n = int(self.coef.shape[0])
         return None if self.support is None else (n - len(self.support)) / n
+
+    def among(self, index: np.ndarray | None, n: int) -> "Duals":
+        """Return the duals of n samples, those of an index and others of weight zero; ``None`` means all."""
+        if index is None:
+            return self
+        parts = self.coef, self.outlier_score, self.point_outlier_score
+        coef, *scores = (None if part is None else spread(part, index, n) for part in parts)
+        return Duals(coef, None if self.support is None else index[self.support], *scores)
 
 
 @dataclass(frozen=True)

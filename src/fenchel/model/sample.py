@@ -14,7 +14,7 @@ from fenchel.data.content import contents
 from fenchel.data.functional import Curves
 from fenchel.model.forms import InputForm, OutputForm
 
-__all__ = ["Sample", "sample_counts", "sample_weights"]
+__all__ = ["Sample", "sample_counts", "sample_weights", "spread"]
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,7 @@ class Sample:
 
     def given(self, rows: Array) -> Array:
         """Return one row for each given sample, with zeros for those of weight zero."""
-        if self.index is None:
-            return rows
-        xp = namespace(rows)
-        place = np.full(self.n_given, len(self.index))  # the last row is zero
-        place[self.index] = np.arange(len(self.index))
-        return xp.take(xp.concat([rows, xp.zeros_like(rows[:1, ...])]), as_index(place, rows), axis=0)
+        return spread(rows, self.index, self.n_given)
 
     def check_folds(self, tests: Iterable[np.ndarray]) -> None:
         """Raise if a fold holds all samples, or all of their weight but what a shared factorisation rounds away."""
@@ -149,6 +144,15 @@ def sample_weights(weights: Array | None, X: Array) -> tuple[Array | None, np.nd
     values = values / weight_unit(values)
     index = np.flatnonzero(values > math.sqrt(namespace(X).finfo(X.dtype).smallest_normal))
     return as_like(values[index], X), None if len(index) == n else index
+
+
+def spread(rows: Array, index: np.ndarray | None, n: int) -> Array:
+    """Return n rows: the given ones at the places of an index, zeros at the others; ``None`` means all places."""
+    if index is None:
+        return rows
+    xp, place = namespace(rows), np.full(n, len(index))  # the last row is zero
+    place[index] = np.arange(len(index))
+    return xp.take(xp.concat([rows, xp.zeros_like(rows[:1, ...])]), as_index(place, rows), axis=0)
 
 
 def sample_counts(sample_weight: Array | None, X: Array) -> np.ndarray:
