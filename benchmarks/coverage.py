@@ -139,7 +139,7 @@ def replicates(replications: int, seed: int) -> None:
             rng = np.random.default_rng(seed + k)
             (X, y, specimen), (X_new, y_new, _) = scans(rng, 40), scans(rng, 100)
             model = ConformalRegressor(inner, method=method, modulation=modulation)
-            band = model.fit(X, y, replicates=specimen if is_told else None).predict_interval(X_new)
+            band = model.fit(X, y, groups=specimen if is_told else None).predict_interval(X_new)
             pairs.append((float(band.contains(y_new).mean()), float(band.width.mean())))
         print(f"{method}, {modulation}: {summary(found[False])}; with labels: {summary(found[True])}", flush=True)
 

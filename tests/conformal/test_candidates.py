@@ -112,9 +112,7 @@ def test_sets_of_replicates_are_calibrated_by_labels():
     rng = np.random.default_rng(0)
     X, Y = label_sets(40, rng)
     sample = np.repeat(np.arange(40), 3)
-    model = ConformalPredictor(StructuredPredictor(Gaussian(0.5), lam=1e-2)).fit(
-        X[sample], Y[sample], replicates=sample
-    )
+    model = ConformalPredictor(StructuredPredictor(Gaussian(0.5), lam=1e-2)).fit(X[sample], Y[sample], groups=sample)
     assert model._calibration.weights.sum() == pytest.approx(10)
     assert set(np.unique(model.scores_, return_counts=True)[1] % 3) == {0}
 

@@ -58,8 +58,8 @@ def test_given_splits(rng):
     for wrong in [(np.arange(40), np.arange(0))], [(np.arange(40), np.arange(3))]:
         with pytest.raises(ValueError, match="first split in cv must have a calibration part, which shares no sample"):
             ConformalRegressor(Ridge(), cv=wrong).fit(X, y)
-    with pytest.raises(ValueError, match="no label of replicates"):
-        ConformalRegressor(Ridge(), cv=splits).fit(X, y, replicates=np.arange(40) // 20)
+    with pytest.raises(ValueError, match="no group"):
+        ConformalRegressor(Ridge(), cv=splits).fit(X, y, groups=np.arange(40) // 20)
 
 
 @pytest.mark.parametrize("n_calibration", [29, 99])
@@ -183,7 +183,7 @@ def test_cross_conformal_bands_contain_their_set():
             assert np.all((trial >= band.lower[0] - 1e-12) & (trial <= band.upper[0] + 1e-12))
 
 
-def test_groups_are_covered_each():
+def test_strata_are_covered_each():
     def make_data(n, rng):
         groups = rng.integers(0, 2, n)
         X = rng.uniform(-1, 1, (n, 1))
@@ -192,13 +192,13 @@ def test_groups_are_covered_each():
     rng = np.random.default_rng(0)
     X, y, groups = make_data(1200, rng)
     X_new, y_new, new_groups = make_data(2000, rng)
-    model = ConformalRegressor(Ridge()).fit(X, y, groups=groups)
-    is_inside = model.predict_interval(X_new, groups=new_groups).contains(y_new)
+    model = ConformalRegressor(Ridge()).fit(X, y, strata=groups)
+    is_inside = model.predict_interval(X_new, strata=new_groups).contains(y_new)
     for label in (0, 1):
         assert abs(is_inside[new_groups == label].mean() - 0.9) < 0.04
     together = ConformalRegressor(Ridge()).fit(X, y).predict_interval(X_new).contains(y_new)
     assert together[new_groups == 0].mean() > 0.98
-    with pytest.raises(ValueError, match="groups must be given"):
+    with pytest.raises(ValueError, match="strata must be given"):
         model.predict_interval(X_new)
 
 

@@ -92,17 +92,18 @@ def test_weights_are_checked():
         ConformalRegressor(Ridge()).fit(X, y, sample_weight=np.zeros(20))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(20,\)"):
         ConformalRegressor(Ridge()).fit(X, y, sample_weight=np.ones(25))
-    with pytest.raises(ValueError, match=r"groups must have shape \(20,\)"):
-        ConformalRegressor(Ridge()).fit(X, y, groups=np.ones(25))
+    for name in ("groups", "strata"):
+        with pytest.raises(ValueError, match=rf"{name} must have shape \(20,\)"):
+            ConformalRegressor(Ridge()).fit(X, y, **{name: np.ones(25)})
     with pytest.raises(ValueError, match="requires y"):
         ConformalRegressor(Ridge()).fit(X, None)
 
 
 @pytest.mark.parametrize("method", ["split", "cv+"])
-def test_a_group_that_was_not_calibrated_has_no_bounds(method):
+def test_a_stratum_that_was_not_calibrated_has_no_bounds(method):
     X, Y = sample(40, np.random.default_rng(0))
-    model = ConformalRegressor(Ridge(), method=method).fit(X, Y, groups=np.arange(40) % 2)
-    band = model.predict_interval(X[:3], groups=np.full(3, 2))
+    model = ConformalRegressor(Ridge(), method=method).fit(X, Y, strata=np.arange(40) % 2)
+    band = model.predict_interval(X[:3], strata=np.full(3, 2))
     assert np.all(band.lower == -np.inf)
     assert np.all(band.upper == np.inf)
 

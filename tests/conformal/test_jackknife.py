@@ -144,6 +144,6 @@ def test_too_few_samples_are_said():
     model = ConformalRegressor(Ridge(), method="cv+").fit(X, y)
     with pytest.warns(DataWarning, match="0.95 requires at least 19 calibration samples, and there are 16"):
         assert np.all(np.isinf(model.predict_interval(X, 0.95).upper))
-    grouped = ConformalRegressor(Ridge(), method="cv+").fit(X, y, groups=np.arange(N) % 2)
-    with pytest.warns(DataWarning, match="at least 9 calibration samples of group 1, and there are 8"):
-        grouped.predict_interval(X, groups=np.ones(N, dtype=int))
+    of_strata = ConformalRegressor(Ridge(), method="cv+").fit(X, y, strata=np.arange(N) % 2)
+    with pytest.warns(DataWarning, match="at least 9 calibration samples in stratum 1, and there are 8"):
+        of_strata.predict_interval(X, strata=np.ones(N, dtype=int))

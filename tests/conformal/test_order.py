@@ -20,7 +20,7 @@ def test_the_calibration_part_is_the_latest(rng):
     early, late = by_time[:-m], by_time[-m:]
     np.testing.assert_allclose(model.scores_, np.abs(y[late] - Ridge().fit(X[early], y[early]).predict(X[late])))
     labels = np.arange(40) // 4
-    kept = ConformalRegressor(Ridge(), calibration_size=0.5).fit(X, y, replicates=labels, order=order)
+    kept = ConformalRegressor(Ridge(), calibration_size=0.5).fit(X, y, groups=labels, order=order)
     assert len(kept.scores_) % 4 == 0
 
 

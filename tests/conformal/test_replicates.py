@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.conformal.test_conformal import exact_coverage
 
-from fenchel import ConformalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import ConformalPredictor, ConformalRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.conformal.calibration import Calibration, Given
 from fenchel.conformal.widths import constant, without_each
 from fenchel.exceptions import DataWarning
@@ -28,13 +28,13 @@ def scans(n: int, rng: np.random.Generator, n_scans: int = 4) -> tuple[np.ndarra
 
 @pytest.mark.parametrize(("method", "modulation"), [("split", "std"), ("cv+", "std")])
 def test_scans_of_new_samples_are_covered(method, modulation):
-    """Without replicates the mean coverage is .23 (split) and .17 (cv+)."""
+    """Without groups the mean coverage is .23 (split) and .17 (cv+)."""
     shares = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         (X, y, sample), (X_new, y_new, _) = scans(40, rng), scans(50, rng)
         inner = OperatorKernelRegressor(Gaussian(0.5), lam=1e-4)
-        model = ConformalRegressor(inner, method=method, modulation=modulation).fit(X, y, replicates=sample)
+        model = ConformalRegressor(inner, method=method, modulation=modulation).fit(X, y, groups=sample)
         shares.append(model.predict_interval(X_new).contains(y_new).mean())
     assert np.mean(shares) > 0.85
 
@@ -47,7 +47,7 @@ def test_a_split_covers_as_often_as_it_says_for_any_number_of_scans():
         kept = rng.permutation(len(X))[:100]  # from no to four scans of a sample, in any order
         X_new, y_new, _ = scans(50, rng, 1)
         model = ConformalRegressor(Ridge(), calibration_size=0.5, modulation="constant")
-        model.fit(X[kept], y[kept], replicates=sample[kept])
+        model.fit(X[kept], y[kept], groups=sample[kept])
         shares.append(model.predict_interval(X_new).contains(y_new).mean())
     error = np.std(shares) / np.sqrt(len(shares))
     assert exact_coverage(19, 0.9) - 3 * error < np.mean(shares) < 0.93
@@ -64,12 +64,12 @@ def test_the_quantile_counts_labels():
         reached = [value for value in np.sort(scores) if mass[scores <= value].sum() >= coverage]
         assert calibration.quantiles(coverage, np.zeros(1, dtype=int)).item() == reached[0]
     assert calibration.shortage(0.9, np.zeros(1, dtype=int)) is None
-    assert "19 calibration samples with different labels" in calibration.shortage(0.95, np.zeros(1, dtype=int))
+    assert "19 calibration samples of different groups" in calibration.shortage(0.95, np.zeros(1, dtype=int))
 
 
 def test_labels_are_never_torn_apart():
     labels = np.random.default_rng(0).integers(0, 12, 60)
-    codes = label_codes([f"sample {k}" for k in labels], 60, "replicates")
+    codes = label_codes([f"sample {k}" for k in labels], 60, "groups")
     assert [codes[labels == k].std() for k in np.unique(labels)] == [0.0] * len(np.unique(labels))
     train, rest = split_whole(np.arange(len(codes)), codes, 4, 0)
     assert len(np.unique(codes[rest])) == 4 and not np.isin(codes[train], codes[rest]).any()
@@ -104,7 +104,7 @@ def test_every_fit_has_whole_labels_and_is_told_them(method, cv):
     labels = np.arange(60) % 15
     X, y = np.stack([labels, np.arange(60)], axis=1).astype(float), np.arange(60.0)
     Recorder.fits.clear()
-    ConformalRegressor(Recorder(), method=method, cv=cv).fit(X, y, replicates=labels)
+    ConformalRegressor(Recorder(), method=method, cv=cv).fit(X, y, groups=labels)
     assert len(Recorder.fits) >= 4
     for seen, groups in Recorder.fits:
         assert set(np.bincount(seen)) <= {0, 4}  # all scans of a sample, or none
@@ -120,7 +120,7 @@ def test_the_search_of_a_pipeline_is_told_the_labels():
     assert groups_argument(search.set_params(cv=3)) is groups_argument(Ridge()) is None
     X, y, sample = scans(30, np.random.default_rng(0))
     model = ConformalRegressor(make_pipeline(StandardScaler(), search.set_params(cv=GroupKFold(3))))
-    assert model.fit(X, y, replicates=sample).predict_interval(X).lower.shape == y.shape
+    assert model.fit(X, y, groups=sample).predict_interval(X).lower.shape == y.shape
 
 
 def test_widths_without_a_sample_are_without_its_replicates():
@@ -138,10 +138,8 @@ def test_widths_without_a_sample_are_without_its_replicates():
 def test_a_fitted_model_is_calibrated_by_labels():
     rng = np.random.default_rng(0)
     X, y, sample = scans(8, rng)
-    model = ConformalRegressor(Ridge().fit(X, y), modulation="constant").conformalize(X, y, replicates=sample)
-    with pytest.warns(
-        DataWarning, match="at least 9 calibration samples with different labels of replicates, and .* 8"
-    ):
+    model = ConformalRegressor(Ridge().fit(X, y), modulation="constant").conformalize(X, y, groups=sample)
+    with pytest.warns(DataWarning, match="at least 9 calibration samples of different groups, and .* 8"):
         model.predict_interval(X)
 
 
@@ -149,18 +147,16 @@ def test_labels_that_cannot_be_are_named():
     X, y, sample = scans(10, np.random.default_rng(0))
     model, missing = ConformalRegressor(Ridge()), sample.astype(object)
     missing[3] = None
-    with pytest.raises(ValueError, match=r"replicates must have shape \(40,\), one label for each sample. Got \(10,\)"):
-        model.fit(X, y, replicates=sample[:10])
+    with pytest.raises(ValueError, match=r"groups must have shape \(40,\), one label for each sample. Got \(10,\)"):
+        model.fit(X, y, groups=sample[:10])
     with pytest.raises(ValueError, match="That of sample 3 is missing"):
-        model.fit(X, y, replicates=missing)
+        model.fit(X, y, groups=missing)
     with pytest.raises(ValueError, match="at least 2 different labels"):
-        model.fit(X, y, replicates=np.zeros(40))
+        model.fit(X, y, groups=np.zeros(40))
     with pytest.raises(ValueError, match=r"leaves out single samples.* Use method='cv\+'"):
-        ConformalRegressor(OperatorKernelRegressor(), method="jackknife+").fit(X, y, replicates=sample)
-    with pytest.raises(ValueError, match=r"separate samples with the same label.*GroupKFold"):
-        ConformalRegressor(Ridge(), method="cv+", cv=KFold(3, shuffle=True, random_state=0)).fit(
-            X, y, replicates=sample
-        )
+        ConformalRegressor(OperatorKernelRegressor(), method="jackknife+").fit(X, y, groups=sample)
+    with pytest.raises(ValueError, match=r"separate samples of a group.*GroupKFold"):
+        ConformalRegressor(Ridge(), method="cv+", cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, groups=sample)
 
 
 @pytest.mark.filterwarnings("error::fenchel.exceptions.ScaleWarning")
@@ -169,13 +165,41 @@ def test_the_model_of_the_widths_has_no_warnings_of_its_own(is_replicated):
     """Where the size of the noise does not depend on the input, the largest lam of its grid is the best."""
     X, y, sample = scans(30, np.random.default_rng(0))
     model = ConformalRegressor(Ridge(), modulation="local")
-    model.fit(X, y, replicates=sample if is_replicated else None)
+    model.fit(X, y, groups=sample if is_replicated else None)
     assert np.isfinite(model.predict_interval(X).width).all()
 
 
-def test_groups_and_replicates_together():
+def test_groups_and_strata_together():
     X, y, sample = scans(60, np.random.default_rng(0))
-    model = ConformalRegressor(Ridge(), method="cv+").fit(X, y, groups=sample % 2, replicates=sample)
-    alone = ConformalRegressor(Ridge(), method="cv+").fit(X, y, replicates=sample)
+    model = ConformalRegressor(Ridge(), method="cv+").fit(X, y, strata=sample % 2, groups=sample)
+    alone = ConformalRegressor(Ridge(), method="cv+").fit(X, y, groups=sample)
     assert model._calibration.weights.sum() == alone._calibration.weights.sum() == pytest.approx(60)
-    assert not np.allclose(model.predict_interval(X, groups=sample % 2).upper, alone.predict_interval(X).upper)
+    assert not np.allclose(model.predict_interval(X, strata=sample % 2).upper, alone.predict_interval(X).upper)
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_former_names_keep_their_meaning_with_a_warning(method):
+    """Up to 0.2 groups were called replicates, and strata were called groups."""
+    X, y, sample = scans(60, np.random.default_rng(0))
+    model, part = ConformalRegressor(Ridge(), method=method), sample % 2
+    known = model.fit(X, y, groups=sample).predict_interval(X).upper
+    with pytest.warns(FutureWarning, match="replicates= is now groups="):
+        np.testing.assert_array_equal(model.fit(X, y, replicates=sample).predict_interval(X).upper, known)
+    known = model.fit(X, y, groups=sample, strata=part).predict_interval(X, strata=part).upper
+    with pytest.warns(FutureWarning, match="groups= beside replicates= is now strata="):
+        model.fit(X, y, groups=part, replicates=sample)
+    with pytest.warns(FutureWarning, match="groups= of new samples is now strata="):
+        np.testing.assert_array_equal(model.predict_interval(X, groups=part).upper, known)
+    with pytest.raises(ValueError, match="Pass groups= and strata="):
+        model.fit(X, y, groups=sample, strata=part, replicates=sample)
+
+
+def test_groups_of_new_samples_are_never_taken_for_strata():
+    """The call of 0.2 that asked for coverage in each group does not give other bands, it says what to write."""
+    X, y, sample = scans(40, np.random.default_rng(0))
+    model = ConformalRegressor(Ridge()).fit(X, y, groups=sample)
+    with pytest.raises(ValueError, match=r"New samples have no groups.*pass strata= to fit"):
+        model.predict_interval(X, groups=sample)
+    sets = ConformalPredictor(measure="distance").fit(X, (y[:, None] > 0).astype(int), groups=sample)
+    with pytest.raises(ValueError, match=r"New samples have no groups.*pass strata= to fit"):
+        sets.predict_set(X, groups=sample)

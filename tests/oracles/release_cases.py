@@ -91,7 +91,7 @@ def _reloaded(model: Any, s: Sample) -> dict[str, Any]:
 
 
 def _conformal_sets(model: Any, s: Sample) -> dict[str, Any]:
-    found = model.predict_set(s.new, groups=s.more.get("groups"))
+    found = model.predict_set(s.new, strata=s.more.get("strata"))
     return {"size": found.size, "places": found.places, "contains": found.contains(s.y_new)}
 
 

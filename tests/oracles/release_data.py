@@ -276,12 +276,12 @@ def _groups(sample, rng):
 
 
 def _two_groups(sample, rng):
-    sample.fit["groups"] = np.arange(len(sample.y)) % 2
-    sample.more["groups"] = np.arange(NEW) % 2
+    sample.fit["strata"] = np.arange(len(sample.y)) % 2
+    sample.more["strata"] = np.arange(NEW) % 2
 
 
 def _replicates(sample, rng):
-    sample.fit["replicates"] = sample.labels
+    sample.fit["groups"] = sample.labels
 
 
 def _wrong(sample, rng):

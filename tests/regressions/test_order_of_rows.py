@@ -128,9 +128,9 @@ def test_groups_of_any_order_and_name():
     groups, order = np.arange(60) // 3, np.random.default_rng(5).permutation(60)
     names = np.random.default_rng(6).permutation(20)[groups]
     search = OperatorKernelRegressorCV(losses="square")
-    for model, name in [(search, "groups"), (ConformalRegressor(search), "replicates")]:
-        wanted = model.fit(X, Y, **{name: groups}).predict(X[:10])
-        found = model.fit(X[order], Y[order], **{name: names[order]}).predict(X[:10])
+    for model in (search, ConformalRegressor(search)):
+        wanted = model.fit(X, Y, groups=groups).predict(X[:10])
+        found = model.fit(X[order], Y[order], groups=names[order]).predict(X[:10])
         assert_allclose(found, wanted, rtol=0, atol=_ROUND_OFF)
 
 

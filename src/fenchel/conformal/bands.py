@@ -52,12 +52,12 @@ class BandsMixin(AroundMixin):
 
     def _widths_on(self, part: Given) -> Widths:
         """Return the widths of the residuals of samples that the regressor has not seen."""
-        return self._widths(Residuals.of(self.estimator_, part.X, part.y), part.X, part.replicates)
+        return self._widths(Residuals.of(self.estimator_, part.X, part.y), part.X, part.groups)
 
-    def _widths(self, residuals: Residuals, X: Inputs, replicates: np.ndarray | None = None) -> Widths:
+    def _widths(self, residuals: Residuals, X: Inputs, groups: np.ndarray | None = None) -> Widths:
         is_pairwise = get_tags(self.estimator_).input_tags.pairwise
         shape = correlated if self._is_ellipsoid else deviations
-        return modulated(self.modulation, residuals, X, self.contamination, shape, is_pairwise, replicates)
+        return modulated(self.modulation, residuals, X, self.contamination, shape, is_pairwise, groups)
 
     def _calibrate(self, part: Given, widths: Widths | None) -> None:
         """Calibrate on samples that the regressor has not seen."""
@@ -104,9 +104,9 @@ class BandsMixin(AroundMixin):
         residuals = models.residuals
         widths, ratios, own = constant(residuals), np.ones((1, 1)), np.ones((1, 1))
         if self._needs_widths:
-            widths = self._widths(residuals, X, given.replicates)
-            ratios = without_each(widths, residuals, X, given.replicates)
-            own = without_own(widths, residuals, X, given.replicates)
+            widths = self._widths(residuals, X, given.groups)
+            ratios = without_each(widths, residuals, X, given.groups)
+            own = without_own(widths, residuals, X, given.groups)
         even = replace(residuals, values=residuals.values / (ratios * own))
         scores = widths.scores(even, X, bool(self.joint))
         self._keep(scores, widths, given, models)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from fenchel._array import Inputs, Outputs
 from fenchel._check import shown
 from fenchel._statistics import weight_unit
+from fenchel.conformal.labels import Labels
 from fenchel.conformal.order import kept, places_in_time, recency, stepped
 from fenchel.data.containers import checked_length, indexable, inputs_for, length, numbers, take
 from fenchel.resample.folds import blocks_of, label_codes, ranks_of, seeded, split_whole
@@ -35,9 +36,9 @@ class Given:
 
     X: Inputs
     y: Outputs
-    groups: np.ndarray | None
+    strata: np.ndarray | None
     weights: np.ndarray | None
-    replicates: np.ndarray | None  # labels as numbers from 0
+    groups: np.ndarray | None  # labels as numbers from 0
     places: np.ndarray | None = None  # in the order of time, from 0
 
     @classmethod
@@ -46,27 +47,26 @@ class Given:
         owner: str,
         X: Inputs,
         y: Outputs,
-        groups: ArrayLike | None,
+        labels: Labels,
         weights: ArrayLike | None,
-        replicates: ArrayLike | None,
         order: ArrayLike | None = None,
     ) -> Self:
         """Return a sample that can be split."""
         X, y = indexable(X), indexable(y)
-        n = checked_length(X, y, owner)
-        labels = label_codes(replicates, n, "replicates")
-        rows = checked(groups, n, "groups"), checked(weights, n, "sample_weight"), labels, places_in_time(order, n)
-        return cls(X, y, *rows)
+        n, labels = checked_length(X, y, owner), labels.renamed()
+        codes = label_codes(labels.groups, n, "groups")
+        rows = checked(labels.strata, n, "strata"), checked(weights, n, "sample_weight"), codes
+        return cls(X, y, *rows, places_in_time(order, n))
 
     @property
     def codes(self) -> np.ndarray:
         """Labels of the samples that are never separated, (n,)."""
-        return np.arange(length(self.X)) if self.replicates is None else self.replicates
+        return np.arange(length(self.X)) if self.groups is None else self.groups
 
     @property
     def held_together(self) -> np.ndarray | None:
-        """Labels of the samples that are held out together: replicates, or blocks of time."""
-        labels = blocks_of(self.places, None, self.X) if self.replicates is None else self.replicates
+        """Labels of the samples that are held out together: groups, or blocks of time."""
+        labels = blocks_of(self.places, None, self.X) if self.groups is None else self.groups
         return None if labels is None else np.asarray(labels)
 
     def split(
@@ -79,13 +79,13 @@ class Given:
         train, rest = (np.asarray(part) for part in next(iter(cv)))
         if not len(rest) or np.isin(codes[train], codes[rest]).any():
             raise ValueError(
-                "The first split in cv must have a calibration part, which shares no sample and no label of "
-                "replicates with the training part."
+                "The first split in cv must have a calibration part, which shares no sample and no group "
+                "with the training part."
             )
         return train, rest
 
     def parted(self, model: BaseEstimator, size: float, random_state: object) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of two parts, the second with a number or a share of the samples or replicates.
+        """Return the indices of two parts, the second with a number or a share of the samples or groups.
 
         The second part is drawn at random, or it is the later one.
         """
@@ -96,11 +96,11 @@ class Given:
             by_time, is_late = np.argsort(self.places), firsts >= np.sort(firsts)[-int(count)]
             return by_time[~is_late[self.codes[by_time]]], by_time[is_late[self.codes[by_time]]]
         ranks, state = ranks_of(model, self.X, self.y), seeded(random_state, model, self.X, self.y)
-        return split_whole(ranks, self.replicates, size, state)
+        return split_whole(ranks, self.groups, size, state)
 
     def part(self, index: np.ndarray, model: BaseEstimator, train: np.ndarray | None = None) -> Self:
         """Return some samples, with the columns of a Gram matrix that belong to a model of others."""
-        known = self.groups, self.weights, self.replicates, self.places
+        known = self.strata, self.weights, self.groups, self.places
         rows = (None if one is None else one[index] for one in known)
         return type(self)(inputs_for(model, self.X, index, train), take(self.y, index), *rows)
 
@@ -113,7 +113,7 @@ class Calibration:
     labels: np.ndarray  # (m,)
     weights: np.ndarray  # (m,), in units of ``unit``
     contamination: float
-    is_grouped: bool
+    has_strata: bool
     new_weight: float | None = None  # of a new sample; None: the largest of the weights that count
     unit: float = 1.0  # of the weights
     half_life: float | None = None  # of the weights of samples in the order of time, in samples
@@ -123,20 +123,20 @@ class Calibration:
     def of(cls, scores: np.ndarray, given: Given, contamination: float) -> "Calibration":
         """Return the calibration from the scores of samples.
 
-        Replicates share the weight of one sample: a new sample is exchangeable with the labels.
+        A group shares the weight of one sample: a new sample is exchangeable with the groups.
         """
-        n, is_grouped, new_weight = len(scores), given.groups is not None, None
+        n, has_strata, new_weight = len(scores), given.strata is not None, None
         weights = np.ones(n) if given.weights is None else checked_weights(given.weights)
         unit = 1.0 if given.weights is None else weight_unit(weights)
-        counts, labels = weights / unit, labels_of(given.groups, n, is_grouped)
-        if given.replicates is not None:
+        counts, labels = weights / unit, labels_of(given.strata, n, has_strata)
+        if given.groups is not None:
             new_weight = float(counts.max())
-            counts = counts / _replicates_of_each(given.replicates, labels)
+            counts = counts / _sizes_of_groups(given.groups, labels)
         half_life = None if given.places is None else n / 2
         if given.places is not None and half_life is not None:
             new_weight = float(counts.max()) if new_weight is None else new_weight
             counts = counts * recency(np.argsort(np.argsort(given.places)), half_life)
-        return cls(scores, labels, counts, contamination, is_grouped, new_weight, unit, half_life)
+        return cls(scores, labels, counts, contamination, has_strata, new_weight, unit, half_life)
 
     def followed_by(self, scores: np.ndarray, labels: np.ndarray, missed: float, coverage: float) -> "Calibration":
         """Return the calibration after a block of new samples, in the order of time, of which a share was missed."""
@@ -162,7 +162,7 @@ class Calibration:
             return None if weights is None else checked_weights(weights) / self.unit
 
     def quantiles(self, coverage: float, labels: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
-        """Return the quantile of each new sample, (n, q); infinity if its group is too small.
+        """Return the quantile of each new sample, (n, q); infinity if its stratum is too small.
 
         ``new`` are the ``relative`` weights of the new samples, (n,); ``None`` means the largest weight of this sample.
         """
@@ -209,16 +209,16 @@ class Calibration:
         return np.take_along_axis(ranked, place[None, :], axis=0)[0]
 
     def shortage(self, coverage: float, labels: np.ndarray) -> str | None:
-        """Return why bands are infinite: which group has too few samples; ``None`` if bands are finite."""
+        """Return why bands are infinite: which stratum has too few samples; ``None`` if bands are finite."""
         for label in np.unique(labels):
             is_in = (self.labels == label) & (self.weights > 0) & np.any(~np.isnan(self.scores), axis=1)
             share = np.min(wrong_share(self.scores[is_in], self.weights[is_in], self.contamination))
             wanted = math.ceil(coverage / (1 - coverage * (1 - share)) * (1 - _ROUND_OFF))
             largest = self.weights.max(initial=0.0, where=is_in) if self.new_weight is None else self.new_weight
             if (count := self.weights.sum(where=is_in) / largest if largest > 0 else 0) < wanted * (1 - _ROUND_OFF):
-                is_replicated = self.new_weight is not None and self.half_life is None
-                where = " with different labels of replicates" if is_replicated else ""
-                where += f" of group {label!s}" if self.is_grouped else ""
+                is_of_groups = self.new_weight is not None and self.half_life is None
+                where = " of different groups" if is_of_groups else ""
+                where += f" in stratum {label!s}" if self.has_strata else ""
                 where += " of equal weight" if self.new_weight is None and np.ptp(self.weights) > 0 else ""
                 advice = "Calibrate on more samples, or ask for a smaller coverage."
                 return (
@@ -278,25 +278,25 @@ def checked_weights(weights: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _replicates_of_each(replicates: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the number of samples with the label of each sample, within its group."""
-    _, groups = np.unique(labels, return_inverse=True)
-    _, place, counts = np.unique(np.stack([replicates, groups]), axis=1, return_inverse=True, return_counts=True)
+def _sizes_of_groups(groups: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the number of samples in the group of each sample, within its stratum."""
+    _, strata = np.unique(labels, return_inverse=True)
+    _, place, counts = np.unique(np.stack([groups, strata]), axis=1, return_inverse=True, return_counts=True)
     return np.asarray(counts[place.ravel()])
 
 
-def labels_of(groups: ArrayLike | None, n: int, is_grouped: bool) -> np.ndarray:
-    """Return the label of each sample, the same for all if there are no groups."""
-    if (groups is not None) != is_grouped:
-        raise ValueError(f"groups must be {'given' if is_grouped else 'None'}, as in fit. Got {shown(groups)}.")
-    labels = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
+def labels_of(strata: ArrayLike | None, n: int, has_strata: bool) -> np.ndarray:
+    """Return the stratum of each sample, the same for all if there are none."""
+    if (strata is not None) != has_strata:
+        raise ValueError(f"strata must be {'given' if has_strata else 'None'}, as in fit. Got {shown(strata)}.")
+    labels = np.zeros(n, dtype=int) if strata is None else np.asarray(strata)
     if labels.shape != (n,):
-        raise ValueError(f"groups must be {n} labels, one for each sample. Got shape {labels.shape}.")
+        raise ValueError(f"strata must be {n} labels, one for each sample. Got shape {labels.shape}.")
     return labels
 
 
 def checked(given: ArrayLike | None, n: int, name: str) -> np.ndarray | None:
-    """Return groups or ``sample_weight`` as an array (n,), ``None`` if nothing is given."""
+    """Return strata or ``sample_weight`` as an array (n,), ``None`` if nothing is given."""
     if given is None:
         return None
     values = numbers(given) if name == "sample_weight" else np.asarray(given)

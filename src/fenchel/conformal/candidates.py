@@ -14,6 +14,7 @@ from fenchel._check import Interval, Options, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel._progress import tracked
 from fenchel.conformal.calibration import Calibration, Given, labels_of
+from fenchel.conformal.labels import Labels, strata_of_new
 from fenchel.conformal.order import exchangeability_p_value, warn_of_drift
 from fenchel.data.containers import indexable, inputs_for, length, numbers, take
 from fenchel.data.fdata import classes_of
@@ -151,6 +152,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         candidates: Outputs = None,
         replicates: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Fit the predictor on one part of the sample, and calibrate it on the other.
 
@@ -163,7 +165,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         candidates : array, list of arrays or None, default=None
             Candidates for every sample, or a list with a set for each sample; then ``predict_set`` needs such a list
             too. ``None`` means those of the decoder, by default the training outputs, or the classes.
-        replicates, order : array of shape (n,) or None, default=None
+        replicates, order, strata : array of shape (n,) or None, default=None
             As for ``ConformalRegressor.fit``.
 
         Returns
@@ -172,7 +174,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
             The calibrated model.
         """
         check_parameters(self, self._limits)
-        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates, order)
+        given = Given.of(type(self).__name__, X, _objects(y), Labels(groups, strata, replicates), sample_weight, order)
         model, n = clone(self._inner), length(given.X)
         train, rest = given.split(model, self.calibration_size, self.coverage, self.random_state, self.cv)
         own = grouped(model, given.held_together, train)
@@ -190,32 +192,43 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         candidates: Outputs = None,
         replicates: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Calibrate a predictor that is already fitted, on samples that it has not seen; arguments as for ``fit``."""
         check_parameters(self, self._limits)
         check_is_fitted(self.estimator)
-        given = Given.of(type(self).__name__, X, _objects(y), groups, sample_weight, replicates, order)
+        given = Given.of(type(self).__name__, X, _objects(y), Labels(groups, strata, replicates), sample_weight, order)
         self.estimator_, everyone = self.estimator, np.arange(length(given.X))
         self._calibrate(given, _sets_of(candidates, everyone, len(everyone), self.estimator_))
         return self._with_columns()
 
-    def update(self, X: Inputs, y: Outputs, groups: ArrayLike | None = None, candidates: Outputs = None) -> Self:
+    def update(
+        self,
+        X: Inputs,
+        y: Outputs,
+        strata: ArrayLike | None = None,
+        candidates: Outputs = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the outputs of a block of new samples, as ``ConformalRegressor.update`` does.
 
         Parameters
         ----------
-        X, y, groups, candidates
+        X, y, strata, candidates
             The block, in the order of time, as for ``fit`` and ``predict_set``.
+        groups : array of shape (n,) or None, default=None
+            The former name of ``strata``.
 
         Returns
         -------
         self : ConformalPredictor
             The updated model.
         """
-        missed = 1 - float(np.mean(self.predict_set(X, groups=groups, candidates=candidates).contains(y)))
+        strata = strata_of_new(strata, groups, self._calibration.has_strata)
+        missed = 1 - float(np.mean(self.predict_set(X, strata=strata, candidates=candidates).contains(y)))
         chosen = self._candidates if candidates is None else candidates
         scores = self._scores(self._read(indexable(X)), _objects(y), chosen)
-        labels = labels_of(groups, len(scores), self._calibration.is_grouped)
+        labels = labels_of(strata, len(scores), self._calibration.has_strata)
         self._calibration = self._calibration.followed_by(scores[:, None], labels, missed, self.coverage)
         self.scores_ = self._calibration.scores[:, 0]
         return self
@@ -226,7 +239,12 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
     def predict_set(
-        self, X: Inputs, coverage: float | None = None, groups: ArrayLike | None = None, candidates: Outputs = None
+        self,
+        X: Inputs,
+        coverage: float | None = None,
+        strata: ArrayLike | None = None,
+        candidates: Outputs = None,
+        groups: ArrayLike | None = None,
     ) -> PredictionSet:
         """Return sets of candidates that contain new outputs with the required probability.
 
@@ -236,10 +254,12 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
             Inputs, as for the predictor.
         coverage : float or None, default=None
             Coverage to use instead of that of the model.
-        groups : array of shape (n,) or None, default=None
-            Labels of the inputs, for a model calibrated by groups.
+        strata : array of shape (n,) or None, default=None
+            Labels of the inputs, for a model calibrated by strata.
         candidates : array, list of arrays or None, default=None
             Candidates to use instead of those passed to ``fit``: for every sample, or a list with a set for each.
+        groups : array of shape (n,) or None, default=None
+            The former name of ``strata``.
 
         Returns
         -------
@@ -253,7 +273,7 @@ class ConformalPredictor(AroundMixin, MetaEstimatorMixin, BaseEstimator):
         if candidates is self._candidates and _is_list_of_sets(candidates, self.estimator_):
             raise ValueError("The samples of fit had their own candidates. Pass a list with a set for each new sample.")
         candidates = _sets_of(candidates, np.arange(n), n, self.estimator_)
-        labels = labels_of(groups, n, self._calibration.is_grouped)
+        labels = labels_of(strata_of_new(strata, groups, self._calibration.has_strata), n, self._calibration.has_strata)
         adapted = self._calibration.adapted(coverage)
         thresholds = self._calibration.quantiles(adapted, labels)
         if (shortage := self._calibration.shortage(adapted, labels)) is not None:

@@ -67,7 +67,7 @@ class Trainer:
     y: Outputs
     weights: np.ndarray | None = None  # (n,), for a regressor that takes sample weights
     arguments: dict[str, Any] = field(default_factory=dict)  # passed to its fit
-    replicates: np.ndarray | None = None  # (n,), labels from 0 of samples that are never separated
+    groups: np.ndarray | None = None  # (n,), labels from 0 of samples that are never separated
 
     @cached_property
     def ranks(self) -> np.ndarray:
@@ -76,10 +76,10 @@ class Trainer:
 
     def check_method(self, method: str) -> None:
         """Raise if the models that "cv+" or "jackknife+" needs cannot be fitted."""
-        if method == "jackknife+" and self.replicates is not None:
+        if method == "jackknife+" and self.groups is not None:
             raise ValueError(
-                "method='jackknife+' leaves out single samples, not all replicates of one. Use method='cv+', with "
-                "cv=LeaveOneGroupOut() for one fold for each label."
+                "method='jackknife+' leaves out single samples, not whole groups. Use method='cv+', with "
+                "cv=LeaveOneGroupOut() for one fold for each group."
             )
         if method == "cv+" and hasattr(self.estimator, "predict_interval"):
             raise ValueError("method='cv+' is for predictions, not for intervals. Use method='split'.")
@@ -89,7 +89,7 @@ class Trainer:
     def fit_on(self, index: np.ndarray) -> Any:
         """Return the regressor fitted on the selected samples."""
         model = clone(self.estimator)
-        arguments = self.arguments | grouped(model, self.replicates, index)
+        arguments = self.arguments | grouped(model, self.groups, index)
         if self.weights is not None and has_fit_parameter(model, "sample_weight"):
             arguments["sample_weight"] = checked_weights(self.weights[index])
         return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
@@ -98,7 +98,7 @@ class Trainer:
         """Return out-of-sample residuals on the training part of a model; choices made by a search are kept."""
         is_fixed = not sees_outputs(model)
         best = best_of(model) if is_fixed else model
-        if is_fixed and has_closed_form(best) and self.weights is None and self.replicates is None:
+        if is_fixed and has_closed_form(best) and self.weights is None and self.groups is None:
             inputs, outputs = inputs_for(model, self.X, train, train), take(self.y, train)
             with suppress(IncompatibleError):  # curves with gaps have no closed form
                 return left_out_models(model, inputs, outputs, only_closed=True).residuals
@@ -120,8 +120,8 @@ class Trainer:
         return FoldModels(models, Residuals(values, first.grid, first.shape), place)
 
     def folds(self, train: np.ndarray, cv: object, random_state: object) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return both parts of each fold, as places in the training part; replicates stay together."""
-        codes = None if self.replicates is None else self.replicates[train]
+        """Return both parts of each fold, as places in the training part; groups stay together."""
+        codes = None if self.groups is None else self.groups[train]
         cv = _FOLDS if len(train) < length(self.X) and are_splits(cv) else cv  # its splits are of the whole sample
         if isinstance(cv, int | np.integer):
             n = len(train if codes is None else np.unique(codes))
@@ -137,7 +137,7 @@ class Trainer:
                 raise ValueError(f"The splits in cv must be of the {len(train)} samples. They have more.")
             if codes is not None and np.isin(codes[inside], codes[outside]).any():
                 raise ValueError(
-                    "The folds of cv separate samples with the same label of replicates. Use a number of folds, or a "
+                    "The folds of cv separate samples of a group. Use a number of folds, or a "
                     "splitter that takes groups, such as GroupKFold()."
                 )
         return folds

@@ -17,9 +17,8 @@ from fenchel.conformal.band import Ellipsoid, PredictionBand
 from fenchel.conformal.bands import FIT_SHARE, BandsMixin
 from fenchel.conformal.calibration import Given, checked, labels_of
 from fenchel.conformal.folds import Trainer
-from fenchel.conformal.widths import (
-    ENOUGH,
-)
+from fenchel.conformal.labels import Labels, strata_of_new
+from fenchel.conformal.widths import ENOUGH
 from fenchel.data.containers import indexable, length, numbers, on_one_grid
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import FramesOutMixin, column_names, in_container, index_of, with_arrays
@@ -97,7 +96,7 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
     ----------
     [Lei2018]_ for the split; [Diquigiovanni2022]_ for curves and their modulation; [Barber2021]_ for CV+ and
     jackknife+ (the band at each point contains the set of that paper, so it is simultaneous too); [Romano2019]_
-    for quantiles; [Vovk2005]_ for groups, [Tibshirani2019]_ for weights and [GibbsCandes2021]_ for samples in time.
+    for quantiles; [Vovk2005]_ for strata, [Tibshirani2019]_ for weights and [GibbsCandes2021]_ for samples in time.
 
     Examples
     --------
@@ -157,6 +156,7 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         sample_weight: ArrayLike | None = None,
         replicates: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the regressor on one part of the sample, and calibrate it on the other.
@@ -166,20 +166,22 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         X, y
             The sample, as for the regressor.
         groups : array of shape (n,) or None, default=None
-            Group labels; each group is calibrated separately, so that the coverage holds within each. Not for
-            replicates.
+            Labels of samples that belong together, such as the scans of one specimen. Those with the same label stay on
+            one side of every split, also of the regressor's own search if its ``fit`` takes ``groups``, and together
+            count as one calibration sample. Without it the bands of replicated samples are far too narrow.
         sample_weight : array of shape (n,) or None, default=None
             Sample weights, for the calibration and, if the regressor supports them, its fit. For a covariate shift, use
             the ratio of the density of new inputs to that of the sample.
         replicates : array of shape (n,) or None, default=None
-            Labels of samples that were measured several times, such as the scans of one specimen. Those with the same
-            label stay on one side of every split, also of the regressor's own search if its ``fit`` takes ``groups``,
-            and together count as one calibration sample. Without it the bands of replicated samples are far too narrow.
+            The former name of ``groups``.
         order : array of shape (n,) or None, default=None
             Times of the samples, or anything that sorts them. The calibration part is then the latest one. Folds are
             blocks of time, also those of the regressor's own search if its ``fit`` takes ``groups``. Scores count half
             after half of the calibration samples, and ``update`` follows what comes. A warning reports scores that
             change with time.
+        strata : array of shape (n,) or None, default=None
+            Labels of parts of the population, such as instruments, each of which is calibrated separately, so that the
+            coverage holds within each.
         **fit_params : dict
             Further arguments passed to the regressor's ``fit``, such as ``grid``.
 
@@ -190,7 +192,9 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         """
         self._validate()
         self.output_names_ = column_names(y)
-        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates, order)
+        given = Given.of(
+            type(self).__name__, X, on_one_grid(y), Labels(groups, strata, replicates), sample_weight, order
+        )
         trainer = Trainer(self._inner, given.X, given.y, given.weights, fit_params, given.held_together)
         if self.method != "split":
             return self._fit_held_out(trainer, given)
@@ -204,7 +208,7 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         elif self._needs_widths:
             residuals = trainer.out_of_sample(self.estimator_, train, self.cv, self.random_state)
             trained = given.part(train, self.estimator_, train)
-            widths = self._widths(residuals, trained.X, trained.replicates)
+            widths = self._widths(residuals, trained.X, trained.groups)
         self._calibrate(given.part(rest, self.estimator_, train), widths)
         return self._with_columns(train, length(given.X))
 
@@ -217,12 +221,13 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         sample_weight: ArrayLike | None = None,
         replicates: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Calibrate a regressor that is already fitted, on samples that it has not seen.
 
         Parameters
         ----------
-        X, y, groups, sample_weight, replicates, order
+        X, y, groups, sample_weight, replicates, order, strata
             The calibration sample, as for ``fit``. Non-constant widths are estimated on half of it.
 
         Returns
@@ -241,7 +246,9 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
                 f"{type(self.estimator).__name__}. Use fit, which fits it and calibrates."
             ) from None
         self.output_names_, self.estimator_, widths = column_names(y), self.estimator, None
-        given = Given.of(type(self).__name__, X, on_one_grid(y), groups, sample_weight, replicates, order)
+        given = Given.of(
+            type(self).__name__, X, on_one_grid(y), Labels(groups, strata, replicates), sample_weight, order
+        )
         rest = np.arange(length(given.X))
         if self._needs_widths:
             first, rest = given.parted(self.estimator_, 0.5, self.random_state)
@@ -249,7 +256,7 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         self._calibrate(given.part(rest, self.estimator_), widths)
         return self._with_columns()
 
-    def update(self, X: Inputs, y: Outputs, groups: ArrayLike | None = None) -> Self:
+    def update(self, X: Inputs, y: Outputs, strata: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Learn from the outputs of a block of new samples, without a new fit; call it after each block, in time.
 
         Their scores join those of the calibration sample, of which the oldest count less and less. If the bands of the
@@ -258,9 +265,11 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
 
         Parameters
         ----------
-        X, y, groups
+        X, y, strata
             The block, in the order of time, as for ``fit``. Missing outputs (NaN) say nothing: a sample without any is
             skipped, as if it had not been there.
+        groups : array of shape (n,) or None, default=None
+            The former name of ``strata``.
 
         Returns
         -------
@@ -269,9 +278,10 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         """
         if self.method != "split":
             raise ValueError(f"method={self.method!r} has a model for each score. Use method='split' for update.")
-        is_inside = self.predict_interval(X, groups=groups).contains(y)
+        strata = strata_of_new(strata, groups, self._calibration.has_strata)
+        is_inside = self.predict_interval(X, strata=strata).contains(y)
         scores = self._scores(self._read(indexable(X)), on_one_grid(y))
-        labels, is_seen = labels_of(groups, len(scores), self._calibration.is_grouped), ~np.isnan(scores)
+        labels, is_seen = labels_of(strata, len(scores), self._calibration.has_strata), ~np.isnan(scores)
         rows = is_seen.any(axis=1)
         missed = 1 - float(np.mean(is_inside.reshape(scores.shape)[is_seen])) if rows.any() else 1 - self.coverage
         self._calibration = self._calibration.followed_by(scores[rows], labels[rows], missed, self.coverage)
@@ -288,8 +298,9 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         self,
         X: Inputs,
         coverage: float | None = None,
-        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> PredictionBand:
         """Return bands that contain new outputs with the required probability.
 
@@ -299,11 +310,13 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
             Inputs, as for the regressor.
         coverage : float or None, default=None
             Coverage to use instead of that of the model.
-        groups : array of shape (n,) or None, default=None
-            Labels of the inputs, for a model calibrated by groups.
+        strata : array of shape (n,) or None, default=None
+            Labels of the inputs, for a model calibrated by strata.
         sample_weight : array of shape (n,) or None, default=None
             Weights of the inputs, for a model calibrated with weights; ``None`` means the largest weight of the
             calibration sample, which is safe for all weights up to it.
+        groups : array of shape (n,) or None, default=None
+            The former name of ``strata``.
 
         Returns
         -------
@@ -314,7 +327,8 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
         coverage = self.coverage if coverage is None else coverage
         check_parameter("ConformalRegressor.predict_interval", "coverage", coverage, self._limits["coverage"])
         X, index = self._read(indexable(X)), index_of(X)
-        labels, nominal = labels_of(groups, length(X), self._calibration.is_grouped), coverage
+        strata = strata_of_new(strata, groups, self._calibration.has_strata)
+        labels, nominal = labels_of(strata, length(X), self._calibration.has_strata), coverage
         coverage = self._calibration.adapted(nominal)
         new = self._calibration.relative(checked(sample_weight, length(X), "sample_weight"))
         grid: np.ndarray | None = getattr(self.estimator_, "grid_", None)

@@ -66,25 +66,25 @@ class Widths:
 Shape = Callable[[Residuals, float], Widths]
 
 
-def without_each(widths: Widths, residuals: Residuals, X: Inputs, replicates: np.ndarray | None = None) -> np.ndarray:
+def without_each(widths: Widths, residuals: Residuals, X: Inputs, groups: np.ndarray | None = None) -> np.ndarray:
     """Return the factors by which the widths change if each sample is excluded from their estimation, (n, q).
 
-    Its replicates (labels as numbers) are excluded with it.
+    The others of its group (labels as numbers) are excluded with it.
 
     A large residual increases its own width and so decreases its score: scores of samples used to estimate the widths
     would be smaller than those of new samples.
     """
     counts, squares = _pooled(residuals.values / widths.factors(X)[:, None], _windows(residuals))
     count, total = counts.sum(axis=0), squares.sum(axis=0)
-    if replicates is not None:
-        counts, squares = _sums(counts, replicates), _sums(squares, replicates)
+    if groups is not None:
+        counts, squares = _sums(counts, groups), _sums(squares, groups)
     is_known = (count > counts) & (total > 0)
     left = np.maximum(total - squares, 0) / np.maximum(count - counts, 1)
     ratios = np.sqrt(left / np.where(is_known, total / np.maximum(count, 1), 1.0))
     return np.where(is_known, np.maximum(ratios, _LEAST), 1.0)
 
 
-def without_own(widths: Widths, residuals: Residuals, X: Inputs, replicates: np.ndarray | None = None) -> np.ndarray:
+def without_own(widths: Widths, residuals: Residuals, X: Inputs, groups: np.ndarray | None = None) -> np.ndarray:
     """Return what the factor of each input is multiplied by if its fold is excluded from the model of sizes, (n, 1).
 
     A large residual increases the factor of its own input, in small samples by more than that of any new one.
@@ -94,8 +94,8 @@ def without_own(widths: Widths, residuals: Residuals, X: Inputs, replicates: np.
         return np.ones((n, 1))
     factors, logs = widths.factors(X), np.log(_at_least(widths.scores(residuals, X)[:, 0] * widths.factors(X)))
     left = factors.copy()
-    for inside, outside in whole_folds(ranks_of(local.model, X, logs), _FOLDS, replicates):
-        labels = grouped(local.model, replicates, inside)
+    for inside, outside in whole_folds(ranks_of(local.model, X, logs), _FOLDS, groups):
+        labels = grouped(local.model, groups, inside)
         inputs = inputs_for(local.model, X, inside, inside)
         mean = float(np.nanmean(logs[inside]))
         model = LogFactors(clone(local.model).fit(inputs, logs[inside] - mean, **labels), mean)
@@ -136,9 +136,9 @@ def correlated(residuals: Residuals, contamination: float) -> Widths:
     return replace(widths, base=base, whitening=whitening, freedom=freedom)
 
 
-def size_model(is_pairwise: bool, has_replicates: bool = False) -> Any:
+def size_model(is_pairwise: bool, has_groups: bool = False) -> Any:
     """Return the model of the size of residuals, a kernel machine on standardised input vectors."""
-    cv = LeaveOneGroupOut() if has_replicates else "loo"
+    cv = LeaveOneGroupOut() if has_groups else "loo"
     kernel = "precomputed" if is_pairwise else Standardized(Gaussian("median"))
     machine = OperatorKernelRegressorCV(kernel, lams=_SIZE_LAMS, losses=["square"], cv=cv)
     return machine if is_pairwise else make_pipeline(FunctionTransformer(vectors), machine)
@@ -151,17 +151,17 @@ def modulated(
     contamination: float,
     shape: Shape,
     is_pairwise: bool,
-    replicates: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> Widths:
     """Return the widths of ``modulation``: "std", "local" or a model of the size of residuals."""
     if not isinstance(modulation, str):
-        return local(residuals, modulation, X, contamination, shape, replicates)
+        return local(residuals, modulation, X, contamination, shape, groups)
     if modulation == "std":
         return shape(residuals, contamination)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # about a model that the user cannot set
-        model = size_model(is_pairwise, replicates is not None)
-        return local(residuals, model, X, contamination, shape, replicates)
+        model = size_model(is_pairwise, groups is not None)
+        return local(residuals, model, X, contamination, shape, groups)
 
 
 def local(
@@ -170,16 +170,16 @@ def local(
     X: Inputs,
     contamination: float,
     shape: Shape,
-    replicates: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> Widths:
     """Return widths with a factor for each input and the deviations of the residuals divided by their factors.
 
     Deviations of the residuals themselves would be dominated by inputs with large ones. ``shape`` is ``deviations``, or
     ``correlated`` for an ellipsoid.
     """
-    uneven = _with_factors(shape(residuals, contamination), residuals, model, X, contamination, replicates)
+    uneven = _with_factors(shape(residuals, contamination), residuals, model, X, contamination, groups)
     even = replace(residuals, values=residuals.values / uneven.factors(X)[:, None])
-    return _with_factors(shape(even, contamination), residuals, model, X, contamination, replicates)
+    return _with_factors(shape(even, contamination), residuals, model, X, contamination, groups)
 
 
 def _with_factors(
@@ -188,7 +188,7 @@ def _with_factors(
     model: BaseEstimator,
     X: Inputs,
     contamination: float,
-    replicates: np.ndarray | None,
+    groups: np.ndarray | None,
 ) -> Widths:
     """Return widths with a factor for each input, from a model of the logarithms of the largest residuals."""
     sizes = _at_least(widths.scores(residuals, X)[:, 0])
@@ -198,7 +198,7 @@ def _with_factors(
         kept = kept[order[np.linspace(0, len(kept) - 1, ENOUGH).astype(int)]]
     logs = np.log(sizes[kept])
     mean = float(logs.mean())
-    labels = grouped(model, replicates, kept)
+    labels = grouped(model, groups, kept)
     fitted = clone(model).fit(inputs_for(model, X, kept, kept), logs - mean, **labels)
     columns = kept if get_tags(model).input_tags.pairwise else None
     return replace(widths, local=LogFactors(fitted, mean, columns))
@@ -222,11 +222,11 @@ def _typical(base: np.ndarray, residuals: Residuals) -> tuple[np.ndarray, float]
     return np.broadcast_to(medians, channels.shape).ravel(), _LEAST_OF_POINTS
 
 
-def _sums(values: np.ndarray, replicates: np.ndarray) -> np.ndarray:
-    """Return the sum over the replicates of each sample, (n, q)."""
-    sums = np.zeros((replicates.max() + 1, values.shape[1]))
-    np.add.at(sums, replicates, values)
-    return sums[replicates]
+def _sums(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return the sum over the group of each sample, (n, q)."""
+    sums = np.zeros((groups.max() + 1, values.shape[1]))
+    np.add.at(sums, groups, values)
+    return sums[groups]
 
 
 def _windows(residuals: Residuals) -> np.ndarray:

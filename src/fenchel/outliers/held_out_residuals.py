@@ -92,7 +92,7 @@ def held_out_residuals(
     if is_fixed and is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
         return _on_one_factorisation(machine, X, y, cv, groups)
     n, y = length(X), on_one_grid(y)
-    trainer = Trainer(machine, X, y, replicates=groups)
+    trainer = Trainer(machine, X, y, groups=groups)
     folds = whole_folds(trainer.ranks, _FOLDS if cv is None else cv, groups)
     return trainer.fit_folds(np.arange(n), folds).residuals
 
