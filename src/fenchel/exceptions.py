@@ -18,9 +18,9 @@ __all__ = [
 
 
 def see(entry: str) -> str:
-    """Return a sentence that points to an entry of the troubleshooting page."""
+    """Return a sentence that points to an entry of the troubleshooting page, or to the command that prints it."""
     address = _documentation()
-    return f"See {address}/troubleshooting.html#{entry}" if address else f"See troubleshooting.html#{entry} in the docs"
+    return f"See {address}/troubleshooting.html#{entry}" if address else f"Run: python -m fenchel explain {entry}"
 
 
 def page_of_class() -> str:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("click")
 pytest.importorskip("rich")
 
-COMMANDS = ("datasets", "demo", "fit", "outliers", "predict", "report", "reproduce")
+COMMANDS = ("datasets", "demo", "explain", "fit", "outliers", "predict", "report", "reproduce")
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "rich")
 
 

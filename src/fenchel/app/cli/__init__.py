@@ -8,6 +8,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "datasets": "List, build, check and fetch data files.",
     "demo": "Curves from curves on simulated data, with and without outliers.",
+    "explain": "Say what a warning or an error means and what to do.",
     "fit": "Fit a model to a table.",
     "outliers": "Find the wrong rows of a table.",
     "predict": "Predict with a saved model.",
