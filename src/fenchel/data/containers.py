@@ -1,6 +1,6 @@
 """Utilities for samples in any form that a regressor takes: length, subsets, arrays of numbers."""
 
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,8 @@ __all__: list[str] = []
 
 def length(sample: Outputs) -> int:
     """Return the number of samples."""
+    if isinstance(sample, Mapping):
+        return length(next(iter(sample.values()))) if sample else 0
     return int(sample.shape[0]) if has_shape(sample) else len(sample)
 
 
@@ -42,6 +44,8 @@ def checked_length(X: Inputs, y: Outputs, owner: str) -> int:
 
 def take(sample: Outputs, index: np.ndarray) -> Outputs:
     """Return the selected samples, in their original form."""
+    if isinstance(sample, Mapping):
+        return {name: take(part, index) for name, part in sample.items()}
     if hasattr(sample, "iloc"):
         return sample.iloc[index]
     if classes_of(sample, "pyarrow"):

@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._array import Array, Outputs, as_objects, as_rows, has_shape, host, is_sparse
 from fenchel.data.functional import Curves, as_curves, brings_points
 from fenchel.data.pairs import is_pairs
+from fenchel.data.parts import spread
 
 __all__: list[str] = []
 
@@ -41,7 +42,7 @@ def contents(*parts: Outputs, grams: Sequence[Array] = ()) -> np.ndarray:
     >>> contents(np.array([[3.0, 1.0], [2.0, 1.0], [3.0, 0.0], [2.0, 1.0]])).tolist()
     [3, 0, 2, 0]
     """
-    given = [part for part in parts if part is not None]
+    given = [one for part in parts if part is not None for one in spread(part)]
     ranks = np.zeros(_length(given[0] if given else grams[0]), dtype=np.int64)
     rows = np.arange(len(ranks) if len(ranks) > 1 else 0)
     for part in (*map(_comparable, given), *map(_Gram, grams)):

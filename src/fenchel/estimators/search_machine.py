@@ -21,8 +21,8 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
+from fenchel.search.as_numbers import as_numbers
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
-from fenchel.search.missing_inputs import completed
 from fenchel.search.race import MOST_REFINED, race_share
 from fenchel.search.result import SearchResult
 from fenchel.search.scoring import Scoring, scored
@@ -184,7 +184,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             return Prepared(machines[False], training_set, search.on(training_set), None, whole)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
-        most, (filled, back) = self.most_raced, completed(sample, metric)
+        most, (filled, back) = self.most_raced, as_numbers(sample, metric)
         with part(race_share(sample.n_samples, most)):
             choice = raced(tasks.__getitem__, filled, spec, search.folds, losses, metric, search.groups, most)
         with part(self._after_race):

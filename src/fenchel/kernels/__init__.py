@@ -3,6 +3,7 @@
 from fenchel.kernels import (
     aligned,
     blocks,
+    categories,
     columns,
     combined,
     completed,
@@ -23,6 +24,7 @@ from fenchel.kernels import (
 )
 from fenchel.kernels.aligned import *  # noqa: F403
 from fenchel.kernels.blocks import *  # noqa: F403
+from fenchel.kernels.categories import *  # noqa: F403
 from fenchel.kernels.columns import *  # noqa: F403
 from fenchel.kernels.combined import *  # noqa: F403
 from fenchel.kernels.completed import *  # noqa: F403
@@ -46,6 +48,7 @@ from fenchel.kernels.wrapped import *  # noqa: F403
 __all__ = [
     *aligned.__all__,
     *blocks.__all__,
+    *categories.__all__,
     *columns.__all__,
     *combined.__all__,
     *completed.__all__,

@@ -1,7 +1,7 @@
 """Kernels restricted to some columns of a table."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from types import UnionType
 from typing import Self, cast
@@ -19,6 +19,10 @@ __all__ = ["Part"]
 Columns = slice | Sequence[int] | Sequence[str]
 
 
+class PartName(str):
+    """Name of a part of the inputs, which may have several columns."""
+
+
 class Part(OfImages):
     r"""Kernel on a subset of the columns.
 
@@ -29,7 +33,8 @@ class Part(OfImages):
     kernel : ScalarKernel
         The kernel :math:`k_1`.
     columns : slice, list of int or list of str
-        The columns :math:`J`. Names require a pandas DataFrame passed to an estimator (or a call of ``named``).
+        The columns :math:`J`. Names require a pandas DataFrame passed to an estimator (or a call of ``named``), or
+        inputs in parts, where the name of a part means all of its columns.
     shape : tuple of int or None, default=None
         Shape in which the kernel receives one sample, such as ``(100, 3)``: 300 columns become a curve with 100 points
         and 3 channels, where the channels of the first point come first.
@@ -66,14 +71,17 @@ class Part(OfImages):
         names, columns = list(names), self.columns
         if _holds(columns, str):
             given = cast("Sequence[str]", columns)
-            counts, places = Counter(names), {name: place for place, name in enumerate(names)}
-            wrong = [name for name in given if counts[name] != 1]
+            places = defaultdict[str, list[int]](list)
+            for place, name in enumerate(names):
+                places[name].append(place)
+            parts = {name for name in names if isinstance(name, PartName)}
+            wrong = [name for name in given if len(places[name]) != 1 and name not in parts]
             if wrong:
                 raise ValueError(
                     f"The 'columns' parameter of Part must hold names that occur once in X. Got {wrong!r}; the names "
-                    f"are {names!r}."
+                    f"are {list(places)!r}."
                 )
-            columns = [places[name] for name in given]
+            columns = [place for name in given for place in places[name]]
         kernel = self.kernel
         if self.shape is None:  # a nested Part resolves its names among the remaining columns
             kernel = kernel.named([names[column] for column in self._places(columns, len(names), "X")])

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,8 +15,16 @@ from fenchel._check import check_array, check_finite, not_times, outputs_like, u
 from fenchel.data.frames import columns_of, without_sparse_columns
 from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
 from fenchel.data.pairs import is_pairs
+from fenchel.data.parts import is_parts
+from fenchel.exceptions import IncompatibleError
+from fenchel.kernels import OperatorKernel, ScalarKernel
+from fenchel.kernels.columns import PartName
+from fenchel.kernels.images import OfImages
+from fenchel.model.parts import Blocks, PartForm, blocks_of_parts, flattened, learned_parts
 
 __all__ = ["InputForm", "OutputForm"]
+
+Kernel = TypeVar("Kernel", bound=ScalarKernel | OperatorKernel)
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,8 @@ class InputForm:
     takes_missing: bool = False
     takes_channels: bool = False  # whether inputs may be curves, (n, m) or (n, m, c)
     library: str = "numpy"
+    parts: tuple[PartForm, ...] = ()  # of inputs of several kinds, whose columns are those of one array
+    blocks: Blocks | None = None  # what these columns are
 
     @classmethod
     def learn(
@@ -51,6 +61,7 @@ class InputForm:
         Outputs are checked by scikit-learn together with the inputs, with its ``options``, which require them. With
         ``takes_gaps`` they are numbers, or rows of numbers, and may be NaN.
         """
+        X, parts = learned_parts(X) if is_parts(X) else (X, ())
         X, grid = _function_values(plain(X, "X"), None, takes_channels)
         y = plain(y, "y")
         if is_host(X):
@@ -75,11 +86,15 @@ class InputForm:
             takes_missing,
             takes_channels,
             _library(X),
+            parts,
+            blocks_of_parts(parts) if parts else None,
         )
         return X, y, form
 
     def read(self, owner: BaseEstimator, X: Array) -> Array:
         """Return new inputs in the form of the training inputs."""
+        if self.parts:
+            X = flattened(X, self.parts)
         X, _ = _function_values(plain(X, "X"), self.grid, self.takes_channels)
         if is_host(X):
             (X,) = _validated(owner, X, reset=False, accept_sparse="csr", allow_nd=self.takes_channels)
@@ -97,6 +112,16 @@ class InputForm:
                 )
             raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.shape[0]}.")
         return X
+
+    def named(self, kernel: Kernel) -> Kernel:
+        """Return a kernel of these inputs with the names of columns and parts replaced by positions."""
+        if self.parts and not any(isinstance(one, OfImages) for one in (kernel, *kernel.get_params().values())):
+            raise IncompatibleError(
+                f"Inputs in parts need kernel='auto', or sums and products of Part(kernel, [name]) with the names "
+                f"{[part.name for part in self.parts]}. Got {kernel!r}."
+            )
+        names = [PartName(part.name) for part in self.parts for _ in range(part.width)] or self.names
+        return kernel if names is None else kernel.named(names)
 
 
 @dataclass(frozen=True)
@@ -199,7 +224,7 @@ def _checked(X: Array, ndim: tuple[int, ...], takes_missing: bool) -> Array:
     if X.ndim not in ndim and len(ndim) > 1 and is_host(X):
         raise ValueError(f"X must have shape (n, d) or (n, m, c). Got {tuple(X.shape)} instead.")
     check = check_finite if is_host(X) else lambda X, name: check_array(X, name, ndim=ndim)
-    return _with_gaps(check, X, "X", takes_missing and not is_sparse(X))
+    return _with_gaps(check, X, "X", takes_missing and X.ndim == 2 and not is_sparse(X))
 
 
 def _with_gaps(check: Callable[[Array, str], Array], values: Array, name: str, takes_gaps: bool) -> Array:

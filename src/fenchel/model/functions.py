@@ -13,6 +13,7 @@ from fenchel._check import Options, check_memory, check_parameter, outputs_like
 from fenchel.data.fdata import function_names
 from fenchel.data.frames import column_names
 from fenchel.data.functional import Curves, as_curves
+from fenchel.data.parts import is_parts
 from fenchel.data.quadrature import as_points
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.kernels import (
@@ -33,6 +34,7 @@ from fenchel.kernels.separable import BoundTerms
 from fenchel.model.codec import Codec, Reading, Task
 from fenchel.model.curve_center import CurveCenter, channel_scales
 from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.parts import default_kernel
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
 from fenchel.representations import Coordinates, CurveRepresentation
@@ -142,7 +144,7 @@ class Functions(Task):
             owner,
             X,
             takes_channels=True,
-            takes_missing=takes_missing(self.kernel),
+            takes_missing=takes_missing(self.kernel) or self.is_open or (self.kernel is None and is_parts(X)),
             is_pairwise=is_pairwise(self.kernel),
         )
         curves = as_curves(y, self.grid, "y")
@@ -153,6 +155,11 @@ class Functions(Task):
         labels = function_names(y, "argument_names", "coordinate_names")
         form = OutputForm(tuple(curves.values.shape[1:]), labels, names=column_names(y))
         return Sample.of(X, curves, inputs, form, sample_weight)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the kernel is chosen from the data."""
+        return isinstance(self.kernel, str) and self.kernel == "auto"
 
     def unlearned(self) -> CurveRepresentation:
         """Return the representation of the curves, not fitted."""
@@ -194,8 +201,10 @@ class Functions(Task):
 
     def _input_kernel(self, sample: Sample) -> ScalarKernel:
         """Return the scalar kernel of the inputs."""
+        if sample.inputs.blocks is not None and (self.kernel is None or self.is_open):
+            return default_kernel(sample.X, sample.inputs.blocks, sample.weights)
         kernel = FunctionalGaussian("median") if self.kernel is None else as_scalar_kernel(self.kernel)
-        if isinstance(self.kernel, str) and self.kernel == "auto":
+        if self.is_open:
             by = "auto" if sample.inputs.grid is None else "channel"
             kernel = Standardized(FunctionalGaussian("median"), by=by)
         return _on_inputs(kernel, sample)
@@ -231,9 +240,7 @@ class Functions(Task):
 
 def _on_inputs(kernel: ScalarKernel, sample: Sample) -> ScalarKernel:
     """Return a kernel on the columns of the inputs by position, and on the grid of inputs that are curves."""
-    kernel, grid = kernel.validate(), sample.inputs.grid
-    if sample.inputs.names is not None:
-        kernel = kernel.named(sample.inputs.names)
+    kernel, grid = sample.inputs.named(kernel.validate()), sample.inputs.grid
     if grid is None:
         return kernel
     # kernels of curves without a grid get that of the inputs

@@ -101,7 +101,7 @@ class Objects(Task):
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel times the output operator."""
         kernel = as_operator_kernel(self.kernel, self.operator)
-        return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
+        return sample.inputs.named(kernel)
 
 
 def outputs_of(y: Outputs, X: Array) -> Outputs:

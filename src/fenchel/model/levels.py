@@ -110,7 +110,7 @@ class LevelTask(Task, ABC):
                 f"Got {self.kernel!r}."
             )
         kernel = as_scalar_kernel(self.kernel).validate()
-        return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
+        return sample.inputs.named(kernel)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the levels and their weights."""

@@ -140,7 +140,7 @@ class Weights(Task):
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel of the inputs, times the operator that couples the weights."""
         kernel = as_operator_kernel(self.kernel, self._operator(sample))
-        return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
+        return sample.inputs.named(kernel)
 
 
 def _on_outputs(kernel: ScalarKernel, outputs: Outputs, function: Callable[[Outputs], Array]) -> np.ndarray:

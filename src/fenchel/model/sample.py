@@ -12,7 +12,9 @@ from fenchel._check import unmasked
 from fenchel._statistics import weight_unit
 from fenchel.data.content import contents
 from fenchel.data.functional import Curves
+from fenchel.kernels import Completed, KernelLike, as_scalar_kernel
 from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.parts import default_kernel, has_gaps
 
 __all__ = ["Sample", "sample_counts", "sample_weights", "spread"]
 
@@ -91,6 +93,14 @@ class Sample:
         if not self.inputs.is_pairwise:
             return X
         return namespace(X).take(X, as_index(rows if columns is None else columns, X), axis=1)
+
+    def kernel_like(self, kernel: KernelLike) -> KernelLike:
+        """Return a kernel as given, and ``"auto"`` as one of inputs in parts or with missing values if they are."""
+        if not (isinstance(kernel, str) and kernel == "auto"):
+            return kernel
+        if self.inputs.blocks is not None:
+            return default_kernel(self.X, self.inputs.blocks, self.weights)
+        return Completed(as_scalar_kernel(kernel)) if has_gaps(self.X) else kernel
 
     def double(self) -> Self:
         """Return the sample in float64."""

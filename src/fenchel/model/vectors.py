@@ -6,17 +6,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, Outputs, as_like, host, is_sparse, namespace
+from fenchel._array import Array, Outputs, as_like, host
 from fenchel._check import Options, check_parameter
 from fenchel.data.frames import column_names
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.kernels import (
-    Completed,
     KernelLike,
     OperatorKernel,
     OperatorLike,
     as_operator_kernel,
-    as_scalar_kernel,
     is_pairwise,
     takes_missing,
 )
@@ -115,9 +113,8 @@ class Vectors(Task):
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel times the output operator."""
-        given = Completed(as_scalar_kernel("auto")) if self.is_open and _has_gaps(sample.X) else self.kernel
-        kernel = as_operator_kernel(given, self.operator)
-        return kernel if sample.inputs.names is None else kernel.named(sample.inputs.names)
+        kernel = as_operator_kernel(sample.kernel_like(self.kernel), self.operator)
+        return sample.inputs.named(kernel)
 
     def _moments(self, sample: Sample, representation: Representation) -> TargetScale | None:
         """Return the centre and the scales of the outputs; ``None`` if neither is requested."""
@@ -161,11 +158,6 @@ def rows_with_values(seen: np.ndarray) -> np.ndarray:
             "no-output",
         )
     return rows
-
-
-def _has_gaps(X: Array) -> bool:
-    """Whether some inputs are missing."""
-    return not is_sparse(X) and bool(namespace(X).any(namespace(X).isnan(X)))
 
 
 def _columns(y: Array) -> Array:

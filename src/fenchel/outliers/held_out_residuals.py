@@ -35,6 +35,8 @@ def are_training_inputs(model: BaseEstimator, X: Inputs, fitted: np.ndarray) -> 
     if len(machine.dual_coef_) != len(rows):
         return False
     given = inputs_for(machine, as_rows(X) if is_sparse(X) else X, rows[host(machine.support_)], rows)
+    if machine.model_.inputs.parts:
+        given = machine.model_.inputs.read(machine, given)
     if is_sparse(known) and is_sparse(given) and given.shape == known.shape:
         return not known.shape[0] or bool(abs(given - known).max() <= _SAME * abs(known).max())
     values, wanted = numbers(host(given) if is_sparse(given) else given), host(known)

@@ -280,6 +280,7 @@ def _searched(
         ridges=ridges,
         imputed=targets.row_scale is not None,
         by_value=by_value,
+        blocks=sample.inputs.blocks,
     )
     search = search if repeats is None else _of_all(search, repeats[1])
     if targets.row_scale is None:
@@ -351,4 +352,7 @@ def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:
 
 def _trial_row(trial: Trial, is_robust: bool) -> dict[str, Any]:
     """Return what is told of a trial."""
-    return {"robust": is_robust, **asdict(trial.candidate), **{name: getattr(trial, name) for name in _REPORTED}}
+    about = asdict(trial.candidate)
+    if not trial.candidate.weights:  # inputs are of one kind
+        about = {name: value for name, value in about.items() if name not in ("weights", "is_sum")}
+    return {"robust": is_robust, **about, **{name: getattr(trial, name) for name in _REPORTED}}

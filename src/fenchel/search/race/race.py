@@ -8,8 +8,9 @@ import numpy as np
 
 from fenchel._progress import here
 from fenchel._statistics import ranked
-from fenchel.search.race.candidates import Candidate
+from fenchel.search.race.candidates import Candidate, reweighted
 from fenchel.search.race.inputs import Inputs
+from fenchel.search.race.parts import PartInputs
 from fenchel.search.race.ridge import GappedRidge, Ridge, compressed
 
 __all__ = ["Board", "Ridges", "Trial", "race_cost"]
@@ -19,6 +20,8 @@ _KEPT = {8: 24, 4: 8, 2: 3}  # candidates kept after a part of the sample, by th
 # the same if the race has a part of the sample, of whose time it takes little
 _KEPT_OF_PART = {8: 24, 2: 8}
 _WIDTHS = 2  # trials that refine the width
+_STEPS = (4.0, 4.0, 2.0, 2.0)  # factors of the weights of parts
+_WHOLE = 200  # samples on which weights of parts are compared; of more, they are compared on half of them
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Ridges:
 
     def __init__(
         self,
-        inputs: Inputs,
+        inputs: Inputs | PartInputs,
         order: np.ndarray,
         weights: np.ndarray,
         groups: np.ndarray | None,
@@ -81,6 +84,25 @@ class Board:
             trials = [trials[place] for place in ranked([trial.error for trial in trials])]
             candidates = [trial.candidate for trial in trials]
         return trials[0]
+
+    def reweighted(self, best: Trial) -> Trial:
+        """Return the best trial after changes of the weights of the parts of the inputs, on half of a large sample."""
+        n = len(self.Y)
+        rows, found = n if n < _WHOLE else n // 2, best
+        if len(best.candidate.weights) < 2:
+            return best
+        found = best if rows == n else self.run(best.candidate, rows)
+        for step in _STEPS:
+            for place in range(len(best.candidate.weights)):
+                for factor in (step, 1 / step, 0.0):
+                    other = reweighted(found.candidate, place, factor)
+                    trial = None if other is None else self.run(other, rows)
+                    if trial is not None and ranked([found.error, trial.error])[0]:
+                        found = trial
+        if rows == n or found.candidate == best.candidate:
+            return found if rows == n else best
+        trial = self.run(found.candidate, n)
+        return trial if ranked([best.error, trial.error])[0] else best
 
     def refined(self, best: Trial) -> Trial:
         """Return the best trial after refining the width of the kernel."""

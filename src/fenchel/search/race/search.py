@@ -11,8 +11,10 @@ from fenchel._array import Array, host
 from fenchel._progress import part
 from fenchel.data.content import contents, shuffled
 from fenchel.kernels import ScalarKernel
-from fenchel.search.race.candidates import Candidate, dictionary
+from fenchel.model.parts import Blocks
+from fenchel.search.race.candidates import Candidate, dictionary, dictionary_of_parts
 from fenchel.search.race.inputs import Inputs
+from fenchel.search.race.parts import PartInputs
 from fenchel.search.race.race import Board, Ridges, Trial, race_cost
 from fenchel.search.race.ridge import GappedRidge, Ridge, sums_of_squares
 from fenchel.search.race.robust import cleaned_targets, relative_sizes
@@ -82,6 +84,7 @@ def search_kernel(
     ridges: Ridges | None = None,
     imputed: bool = True,
     by_value: bool = False,
+    blocks: Blocks | None = None,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
@@ -125,6 +128,8 @@ def search_kernel(
         it.
     by_value : bool, default=False
         Whether a robust search moves single targets, in robust scales of their outputs, rather than whole rows.
+    blocks : Blocks or None, default=None
+        What the columns of inputs in parts are, without categories.
 
     Returns
     -------
@@ -141,10 +146,16 @@ def search_kernel(
     seen = None if observed is None else host(observed).astype(np.float64)[order]
     if ridges is None:
         metric = None if metric is None else _checked_metric(metric, X, is_curves)
-        inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
+        inputs: Inputs | PartInputs
+        if blocks is None:
+            inputs = Inputs.of(X, counts, order, is_curves, grid, metric)
+        else:
+            inputs = PartInputs.of(X, counts, order, blocks)
         gaps = None if imputed else seen
         ridges = Ridges(inputs, order, counts[order], None if labels is None else labels[order], gaps)
-    candidates = dictionary(curves=is_curves) if candidates is None else list(candidates)
+    if candidates is None:
+        candidates = dictionary(curves=is_curves) if blocks is None else dictionary_of_parts(len(blocks.names))
+    candidates = list(candidates)
     share = float(np.sum(counts[order]) / np.sum(counts))
     clean = partial(cleaned_targets, by_value=by_value) if robust else None
     found = _found(ridges, Y[order], seen, candidates, clean, order, share, len(X) > MOST_SAMPLES)
@@ -181,7 +192,7 @@ def _winner(
             cleaned, counted = clean(ridges.of(_PILOT, n), cleaned, counted)
     board = Board(ridges, cleaned, counted)
     with part():
-        best = board.race(candidates, is_part)
+        best = board.reweighted(board.race(candidates, is_part))
         best = best if n < len(Y) else board.refined(best)
     return best.candidate, board.trials
 
