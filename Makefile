@@ -2,6 +2,7 @@
 #
 #   make test PYTHON=python3.12      another interpreter
 #   make test TORCH=1                also run the tests on torch
+#   make test ROOM=losses            the tests of one package
 #   make test PYTEST_ARGS="-k huber" a part of the tests
 #   make test WORKERS=4              more processes
 #   make test-all TORCH=1            every case of every test
@@ -12,6 +13,7 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 TORCH ?=
+ROOM ?=
 PYTEST_ARGS ?=
 GALLERY ?= 1
 FUZZ_CASES ?= 10000
@@ -34,8 +36,8 @@ help: ## show this list
 demo: $(STAMPS)/cli,plot ## curves from curves on built-in data: a table, a picture and a page in demo/
 	$(BIN)/fenchel demo --output demo
 
-test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (TORCH=1: on torch too)
-	$(ONE_THREAD) $(BIN)/python -m pytest -p no:benchmark -n $(WORKERS) $(CASES) $(PYTEST_ARGS)
+test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (ROOM=losses: of one package; TORCH=1: on torch too)
+	$(ONE_THREAD) $(BIN)/python -m pytest -p no:benchmark -n $(WORKERS) $(CASES) $(if $(ROOM),--room $(ROOM)) $(PYTEST_ARGS)
 
 test-all: CASES := --exhaustive
 test-all: test ## run every case of every test; make test takes those that can fail apart

@@ -92,7 +92,7 @@ extensions = [
     "sphinx_copybutton",
     "numpydoc",
     "sphinxcontrib.bibtex",
-    *(["sphinx.ext.linkcode"] if PLACES["repository"] else []),
+    "sphinx.ext.linkcode" if PLACES["repository"] else "sphinx.ext.viewcode",
 ]
 if os.environ.get("FENCHEL_DOCS_ONLINE"):  # the inventories of others are read from the network
     extensions.append("sphinx.ext.intersphinx")
@@ -117,6 +117,10 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_baseurl = f"{PLACES['documentation'].rstrip('/')}/stable/" if PLACES["documentation"] else ""
 html_css_files = ["site.css"]
+html_context = {
+    "description": "Robust and sparse regression for vectors, curves and structured outputs, with certified gaps.",
+    "card": f"{html_baseurl}_static/curves.png" if html_baseurl else "",
+}
 html_sidebars = {"index": []}
 html_theme_options = {
     "header_links_before_dropdown": 5,
@@ -188,15 +192,16 @@ def api_page(room: str) -> str:
 
 
 def api_by_task() -> str:
-    """Return every public name with its first line: the estimators by task, then room by room."""
+    """Return one screen: the estimators by task, then a line for each room with its page."""
     others = sorted(set(public_names("fenchel")) - {name for names in TASKS.values() for name in names})
-    sections = [(title, "fenchel", list(names)) for title, names in TASKS.items()]
-    sections += [("Other names", "fenchel", others)] if others else []
-    sections += [(title, room, public_names(room)) for room, title in ROOMS.items() if room != "fenchel"]
-    lines = []
-    for title, room, names in sections:
-        lines += [title, "-" * len(title), "", f".. currentmodule:: {room}", "", *summaries(names)]
-    return "\n".join(lines)
+    tasks = {**TASKS, **({"Other names": others} if others else {})}
+    rows = [(title, ", ".join(f":py:obj:`~fenchel.{name}`" for name in names)) for title, names in tasks.items()]
+    for number, (room, title) in enumerate(ROOMS.items()):
+        line = (inspect.getdoc(importlib.import_module(room)) or "").partition("\n")[0]
+        if room != "fenchel":
+            rows.append((f":doc:`{title} <api/{number:02d}_{room}>`", f"``{room}``: {line}"))
+    cells = [f"   * - {first}\n     - {second}" for first, second in rows]
+    return "\n".join([".. list-table::", "   :widths: 25 75", "", *cells, ""])
 
 
 def summaries(names: list[str], *options: str) -> list[str]:

@@ -9,19 +9,36 @@ from hypothesis import settings
 
 from tests.browser import summarise
 from tests.covering import core
+from tests.rooms import files_of
 
 pytest_plugins = ["tests.extras"]
+
+ROOM = pytest.StashKey()
 
 settings.register_profile("core", derandomize=True, deadline=None, max_examples=15)
 settings.register_profile("exhaustive", derandomize=True, deadline=None, max_examples=50)
 
 
 def pytest_addoption(parser):
+    parser.addoption("--room", help="run the tests of one package of the library, such as losses")
     parser.addoption("--exhaustive", action="store_true", help="run every case of every test, not only the core")
 
 
 def pytest_configure(config):
     settings.load_profile("exhaustive" if config.option.exhaustive else "core")
+    if config.option.room is not None:
+        config.stash[ROOM] = files_of(config.option.room)
+        if not config.stash[ROOM]:
+            raise pytest.UsageError(
+                f"No tests are about {config.option.room!r}. Pass the name of a package of fenchel."
+            )
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With ``--room``, leave out files of tests that are about other packages."""
+    if ROOM in config.stash and collection_path.name.startswith("test_"):
+        return True if collection_path not in config.stash[ROOM] else None
+    return None
 
 
 @pytest.hookimpl(trylast=True)

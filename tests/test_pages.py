@@ -85,7 +85,7 @@ def test_every_page_with_python_is_tested():
     pages = [*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs").glob("*.md")]
     shown = {page.name for page in pages if re.search("code-block:: python|^```python", page.read_text("utf-8"), re.M)}
     named = set(re.findall(r'blocks_of\("([\w.]+)"', Path(__file__).read_text(encoding="utf-8")))
-    others = (f"coming_from_{library}.rst" for library in ("sklearn", "skfda", "r", "pls"))
+    others = (f"coming_from_{library}.rst" for library in ("sklearn", "skfda", "r", "pls", "xgboost", "gpytorch"))
     named |= {"cite.rst", "clusters.rst", *others}
     assert shown - named == ({"getting_started.md"} if pages else set())  # those of ``printing_blocks``
 
@@ -106,7 +106,9 @@ def test_the_example_of_the_landing_page_runs():
     assert names["model"].duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize(("library", "count"), [("sklearn", 7), ("skfda", 5), ("r", 3), ("pls", 6)])
+@pytest.mark.parametrize(
+    ("library", "count"), [("sklearn", 7), ("skfda", 5), ("r", 3), ("pls", 6), ("xgboost", 1), ("gpytorch", 1)]
+)
 def test_the_pages_for_users_of_other_libraries_run(library, count):
     for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"], "pls": ["pandas"]}.get(library, []):
         pytest.importorskip(needed)
@@ -127,6 +129,15 @@ def test_the_page_on_choosing_runs():
         "loss__kappa",
     }
     assert names["model"].best_lam_ in np.logspace(-6, 0, 7)
+
+
+def test_the_first_hour_runs(tmp_path, monkeypatch):
+    for needed in ("pandas", "skops.io", "matplotlib"):
+        pytest.importorskip(needed)
+    blocks = blocks_of("first_hour.rst", 6)
+    monkeypatch.chdir(tmp_path)
+    names_after("first_hour.rst", blocks)  # with its assertions
+    assert (tmp_path / "curves.html").stat().st_size > 10_000
 
 
 def test_the_page_on_installation_runs(capsys):
