@@ -21,6 +21,8 @@ FUZZ_CASES ?= 10000
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The tests write bytecode, which the processes that they start need not compile again.
+TEST_ENV := PYTHONDONTWRITEBYTECODE=
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 export MPLBACKEND ?= Agg
@@ -37,7 +39,7 @@ demo: $(STAMPS)/cli,plot ## curves from curves on built-in data: a table, a pict
 	$(BIN)/fenchel demo --output demo
 
 test: $(STAMPS)/test $(if $(TORCH),$(STAMPS)/torch) ## run the tests (ROOM=losses: of one package; TORCH=1: on torch too)
-	$(ONE_THREAD) $(BIN)/python -m pytest -p no:benchmark -n $(WORKERS) $(CASES) $(if $(ROOM),--room $(ROOM)) $(PYTEST_ARGS)
+	$(TEST_ENV) $(ONE_THREAD) $(BIN)/python -m pytest -p no:benchmark -n $(WORKERS) $(CASES) $(if $(ROOM),--room $(ROOM)) $(PYTEST_ARGS)
 
 test-all: CASES := --exhaustive
 test-all: test ## run every case of every test; make test takes those that can fail apart

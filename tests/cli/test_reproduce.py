@@ -3,7 +3,6 @@
 import hashlib
 import importlib
 import json
-import os
 import re
 import shutil
 import signal
@@ -227,10 +226,11 @@ def test_fresh_computes_anew(cubes, tmp_path):
     assert " ".join(fresh.output.split()).count("0 MISS") == 2
 
 
-def test_a_killed_run_goes_on(data_folder, tmp_path):
+def test_a_killed_run_goes_on(data_folder, tmp_path, monkeypatch):
     """kill -9 in the middle of a real experiment; the second run reads what was kept, and gives the same table."""
-    environment = {**os.environ, "FENCHEL_DATA": str(data_folder), "MPLBACKEND": "Agg"}
-    stopped = subprocess.Popen([*REPRODUCE, "lip", "--output", str(tmp_path / "a")], env=environment)
+    monkeypatch.setenv("FENCHEL_DATA", str(data_folder))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    stopped = subprocess.Popen([*REPRODUCE, "lip", "--output", str(tmp_path / "a")])
     parts = tmp_path / "a" / "parts"
     deadline = time.monotonic() + 120
     while not list(parts.glob("*.json")) and stopped.poll() is None and time.monotonic() < deadline:
@@ -239,13 +239,10 @@ def test_a_killed_run_goes_on(data_folder, tmp_path):
     assert stopped.wait() == -signal.SIGKILL
     before = {file.name: file.stat().st_mtime_ns for file in parts.glob("*.json")}
     assert 1 <= len(before) < 5
-    rows = []
-    for folder in ("a", "b"):
-        command = [*REPRODUCE, "lip", "--json", "--output", str(tmp_path / folder)]
-        rows.append(
-            json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)["rows"]
-        )
-    assert rows[0] == rows[1]
+    resumed, whole = (
+        json.loads(call("reproduce", "lip", "--json", "--output", tmp_path / folder).stdout)["rows"] for folder in "ab"
+    )
+    assert resumed == whole
     assert all((parts / name).stat().st_mtime_ns == stamp for name, stamp in before.items())
 
 

@@ -74,15 +74,14 @@ def test_rough_curves_are_covered_by_widths_from_few_samples():
     assert np.mean(shares) >= 0.9 - 4 * np.std(shares) / np.sqrt(40)
 
 
-@pytest.mark.parametrize("local", [0.0, 2.0])
-def test_local_widths_of_small_samples_cover(local):
-    """The model of the widths leaves out the sample whose score it scales: otherwise .85 of .9 is covered."""
+def test_local_widths_of_small_samples_cover():
+    """The model of the widths leaves out the sample whose score it scales: otherwise .83 of .9 is covered."""
     shares = []
     for seed in range(25):
         rng = np.random.default_rng(seed)
         X, t = rng.uniform(-1, 1, (130, 2)), np.linspace(0, 1, POINTS)
         noise = rng.standard_normal((130, 3)) @ np.stack([np.cos(np.pi * k * t) / (1 + k) for k in range(3)])
-        Y = np.sin(2 * np.pi * t + 2 * X[:, :1]) + 0.1 * np.exp(local * X[:, :1]) * noise
+        Y = np.sin(2 * np.pi * t + 2 * X[:, :1]) + 0.1 * np.exp(2 * X[:, :1]) * noise
         machine = FunctionalRegressor(Gaussian(1.0), lam=1e-4)
         model = ConformalRegressor(machine, method="jackknife+", modulation="local").fit(X[:30], Y[:30])
         shares.append(model.predict_interval(X[30:]).contains(Y[30:]).mean())

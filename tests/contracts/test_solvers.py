@@ -167,23 +167,21 @@ class TestConvergence:
         problem = case.problem(loss)
         if refuses(solver, problem):
             return
-        solver = with_params(solver, check_every=1)
-        for stop in (1, 3, 7):
-            seen = []
+        seen, stop = [], 4
 
-            def callback(n_iter, found, stop=stop, seen=seen):
-                seen.append((n_iter, found))
-                return n_iter == stop
+        def callback(n_iter, found):
+            seen.append((n_iter, found))
+            return n_iter == stop
 
-            solution = solver.solve(problem, tol=1e-13, callback=callback)
-            if solution.status is not Status.CONVERGED:
-                assert solution.status is Status.INTERRUPTED
-                assert solution.n_iter == stop
-                assert seen == solution.history
-            assert [n_iter for n_iter, _ in seen] == list(range(len(seen)))
-            least = min(found.relative_gap for _, found in solution.history)
-            assert solution.certificate.relative_gap == pytest.approx(least, rel=1e-6, abs=1e-13)
-            is_true(case, loss, problem, solution)
+        solution = with_params(solver, check_every=1).solve(problem, tol=1e-13, callback=callback)
+        if solution.status is not Status.CONVERGED:
+            assert solution.status is Status.INTERRUPTED
+            assert solution.n_iter == stop
+            assert seen == solution.history
+        assert [n_iter for n_iter, _ in seen] == list(range(len(seen)))
+        least = min(found.relative_gap for _, found in solution.history)
+        assert solution.certificate.relative_gap == pytest.approx(least, rel=1e-6, abs=1e-13)
+        is_true(case, loss, problem, solution)
 
 
 class TestDescent:

@@ -1,6 +1,4 @@
-"""Fits of Dask arrays on a cluster of two processes, one of which is killed in the middle of a fit."""
-
-import os
+"""Fits of Dask arrays, in this process or on a cluster of two."""
 
 import joblib
 import numpy as np
@@ -15,7 +13,7 @@ from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Diagonal, Gaussian, Laplacian, Matrix
 from fenchel.losses import EpsilonRidge, Huber
 from fenchel.solvers import DouglasRachford, watched
-from tests.dask.conftest import array, chunked, killing
+from tests.dask.conftest import array, chunked
 
 N = 200
 
@@ -42,22 +40,6 @@ def test_equal_to_a_fit_in_memory(here, sample, is_flat):
     if is_flat:
         shrunk = np.sign(residuals) * np.maximum(np.abs(residuals) - 0.1, 0)
         assert_allclose(model.dual_coef_.compute(), shrunk, rtol=0, atol=1e-5)
-
-
-def test_a_worker_dies_in_the_middle_of_a_fit(cluster, sample):
-    """The fit takes the same steps as one in memory, though one of two processes is killed after ten."""
-    X, Y = sample
-    model = OperatorKernelRegressor(
-        Gaussian(0.3), loss=Huber(0.3), lam=1e-4, tol=1e-10, solver="douglas_rachford",
-        approximation=Nystrom(30, "uniform"),
-    ).fit(X, Y)  # fmt: skip
-    here, n_iter = model.predict(X), model.n_iter_
-    kill, killed = killing(cluster, 10)
-    with watched(kill):
-        model.fit(*chunked(X, Y))
-    assert killed and killed[0] not in cluster.run(os.getpid).values()
-    assert model.n_iter_ == n_iter > 10
-    assert_allclose(model.predict(X), here, rtol=0, atol=1e-8)
 
 
 def test_a_grid_on_the_cluster(cluster, sample):

@@ -1,10 +1,5 @@
 """Exact fits of Dask arrays: the kernel is computed between pairs of chunks, and never stored."""
 
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -19,33 +14,6 @@ from fenchel.solvers import state_file as checkpoint
 from tests.dask.conftest import Done, Here, chunked, drawn, killing
 
 MATRIX = np.array([[2.0, 0.5], [0.5, 1.0]])
-
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[3])
-from distributed import Client
-from tests.dask.test_exact import data, thin_model
-from fenchel.solvers import state_file as checkpoint, watched
-
-checkpoint._SHARE = 1e9  # every state is written
-
-def kill(n_iter, certificate):
-    if certificate.relative_gap <= 1e-3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-with Client(sys.argv[1]), watched(kill):
-    thin_model(sys.argv[2]).fit(*data())
-"""
-
-
-def data():
-    return chunked(*drawn(np.random.default_rng(0), 100), rows=50)
-
-
-def thin_model(checkpoint=None):
-    """Krylov leaves features to the splitting, which keeps its state as well."""
-    settings = {"approximation": Nystrom(20, "uniform"), "solver": Krylov(checkpoint=checkpoint)}
-    return OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), lam=1e-3, tol=1e-8, **settings)
 
 
 def test_equal_to_a_fit_in_memory_though_a_worker_dies(cluster, rng):
@@ -115,23 +83,17 @@ def test_numbers(here, rng):
     assert model.dual_coef_.shape == model.predict(chunked(X)[0]).shape == (60,)
 
 
-def test_a_killed_client_goes_on(cluster, tmp_path):
-    """The process that started the fit is killed, and another one goes on with far fewer iterations."""
-    file, root = tmp_path / "fit.npz", Path(__file__).parents[2]
-    arguments = [sys.executable, "-c", KILLED, cluster.scheduler.address, str(file), str(root)]
-    ended = subprocess.run(arguments, check=False, capture_output=True)
-    assert ended.returncode == -signal.SIGKILL and file.exists()
-    whole, resumed = thin_model().fit(*data()), thin_model(file).fit(*data())
-    assert resumed.duality_gap_ <= 1e-8 and resumed.history_[0][1] < 0.1 * whole.history_[0][1]
-    assert 2 * resumed.n_iter_ <= whole.n_iter_
-    assert_allclose(resumed.primal_objective_, whole.primal_objective_, rtol=2e-8)
-
-
-def test_an_exact_fit_goes_on(here, rng, tmp_path, monkeypatch):
+@pytest.mark.parametrize("approximation", [None, Nystrom(10, "uniform")], ids=["exact", "features"])
+def test_a_fit_goes_on(here, rng, tmp_path, monkeypatch, approximation):
+    """Krylov leaves features to the splitting, which keeps its state as well."""
     monkeypatch.setattr(checkpoint, "_SHARE", 1e9)  # every state is written
     X, Y = chunked(*drawn(rng, 60), rows=25)
-    solver = Krylov(n_components=10, checkpoint=tmp_path / "fit.npz")
-    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), lam=1e-3, tol=1e-2, solver=solver)
+    settings = {
+        "lam": 1e-3,
+        "solver": Krylov(n_components=10, checkpoint=tmp_path / "fit.npz"),
+        "approximation": approximation,
+    }
+    model = OperatorKernelRegressor(Gaussian(0.3), loss=Huber(0.3), tol=1e-2, **settings)
     first = model.fit(X, Y).history_
     assert first[0][1] > 0.1 and len(first) > 1
     assert model.set_params(tol=1e-3).fit(X, Y).history_[0][1] < 0.1 * first[0][1]

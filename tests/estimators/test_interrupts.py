@@ -1,12 +1,10 @@
 """``KeyboardInterrupt`` in the middle of a solve: the best certified point is kept, and the model says so."""
 
-import json
-import os
 import signal
 import subprocess
 import sys
-import textwrap
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -221,44 +219,40 @@ def test_an_autoencoder_keeps_its_best_layers(sample, monkeypatch):
     assert model.objective_ <= model.objective_history_[0]
 
 
-SEARCH = """
-import numpy as np, sys, time
-from fenchel import OperatorKernelRegressorCV
-from fenchel.losses import Huber
-from fenchel.search.checkpoint import Checkpoint
-X = np.linspace(0, 3, 40)[:, None]
-Y = np.hstack([np.sin(X), np.cos(X)])
-done, record = [], Checkpoint.record
-def waiting(store, *pair):
-    record(store, *pair)
-    done.append(pair)
-    print(store.n_done, flush=True)
-    if len(sys.argv) > 2 and len(done) == 4:
-        time.sleep(600)
-Checkpoint.record = waiting
-losses = [Huber(kappa) for kappa in (0.1, 0.3, 1.0)]
-model = OperatorKernelRegressorCV("gaussian", lams=[1e-2, 1e-1], losses=losses, checkpoint=sys.argv[1])
-print(model.fit(X, Y).cv_errors_.tolist())
+def grid_search(file):
+    losses = [Huber(kappa) for kappa in (0.1, 0.3, 1.0)]
+    return OperatorKernelRegressorCV("gaussian", lams=[1e-2, 1e-1], losses=losses, checkpoint=file)
+
+
+def waves():
+    X = np.linspace(0, 3, 40)[:, None]
+    return X, np.hstack([np.sin(X), np.cos(X)])
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from tests.estimators.test_interrupts import grid_search, waves
+
+def kill(done, total):
+    if done > 0.6 * total:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+grid_search(sys.argv[1]).set_params(progress=kill).fit(*waves())
 """
 
 
 def test_a_search_survives_kill_9(tmp_path):
     """A process that is killed by SIGKILL leaves a checkpoint of its finished losses, from which the next goes on."""
-    script, file = tmp_path / "search.py", tmp_path / "errors.npz"
-    script.write_text(textwrap.dedent(SEARCH))
-    command = [sys.executable, str(script)]
-    killed = subprocess.Popen([*command, str(file), "wait"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert [next(killed.stdout).strip() for _ in range(4)] == ["1", "2", "3", "4"]
-        os.kill(killed.pid, signal.SIGKILL)
-        assert killed.wait(30) == -signal.SIGKILL
-    finally:
-        killed.kill()
-        killed.stdout.close()
-    assert [each.name for each in sorted(tmp_path.iterdir())] == ["errors.npz", "search.py"]
-    resumed, whole = (
-        subprocess.run([*command, str(each)], capture_output=True, text=True, check=True).stdout.split("\n")
-        for each in (file, tmp_path / "whole.npz")
-    )
-    assert resumed[0] == "3" and whole[0] == "1"  # the first loss came from the file
-    np.testing.assert_allclose(*(json.loads(lines[-2]) for lines in (resumed, whole)), rtol=1e-6)
+    file, root = tmp_path / "errors.npz", Path(__file__).parents[2]
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(file), str(root)], check=False)
+    assert killed.returncode == -signal.SIGKILL and [path.name for path in tmp_path.iterdir()] == ["errors.npz"]
+    solved = []
+    for checkpoint in (file, tmp_path / "whole.npz"):
+        watch, seen = interrupting(None)
+        with watched(watch):
+            errors = grid_search(checkpoint).fit(*waves()).cv_errors_
+        solved.append((len(seen), errors))
+    (resumed, found), (whole, wanted) = solved
+    assert resumed < whole  # the errors of the finished losses came from the file
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

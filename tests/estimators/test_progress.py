@@ -112,12 +112,16 @@ def told(model, *sample):
 
 
 @of_searches
-def test_work_is_told_in_many_small_steps(model, sample):
-    done, total, _ = told(clone(model), *sample())
+def test_work_is_told_in_many_small_steps(model, sample, capsys):
+    """And nothing else is changed by it."""
+    (X, y), listening = sample(), clone(model)
+    done, total, _ = told(listening, X, y)
     assert np.all(total == 1000)
     assert np.all(np.diff(done) > 0) and done[-1] == 1000
     assert done[0] <= 100 and len(done) > 10
     assert np.max(np.diff(done)) <= 400
+    np.testing.assert_array_equal(listening.predict(X[:5]), fitted(clone(model), X, y).predict(X[:5]))
+    assert capsys.readouterr() == ("", "")
 
 
 def test_work_takes_as_long_as_it_is_told():
@@ -136,21 +140,11 @@ def test_a_fit_without_a_search_is_told_by_its_gap():
     assert seen == sorted(set(seen)) and len(seen) > 5 and seen[-1] == 1000
 
 
-@of_searches
-def test_progress_changes_nothing_else(model, sample, capsys):
-    X, y = sample()
-    plain = fitted(clone(model), X, y)
-    assert capsys.readouterr() == ("", "")
-    with_bar = fitted(clone(model).set_params(progress=True), X, y)
-    assert capsys.readouterr().out == ""
-    np.testing.assert_array_equal(plain.predict(X[:5]), with_bar.predict(X[:5]))
-    assert clone(with_bar).progress is True and "progress" in with_bar.get_params()
-    assert pickle.loads(pickle.dumps(with_bar)).progress is True
-
-
 def test_the_bar(capsys):
-    OperatorKernelRegressorCV(progress=True).fit(*vectors())
-    text = capsys.readouterr().err
+    model = OperatorKernelRegressorCV(progress=True).fit(*vectors())
+    assert clone(model).progress is True and pickle.loads(pickle.dumps(model)).progress is True
+    out, text = capsys.readouterr()
+    assert out == ""
     lines = text.split("\r")
     assert lines[1].startswith("OperatorKernelRegressorCV [" + " " * 30 + "]   0% 0:00")
     assert lines[-1].startswith("OperatorKernelRegressorCV [" + "#" * 30 + "] 100% 0:0")

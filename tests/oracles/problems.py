@@ -58,7 +58,7 @@ def case(k):
     """Return the k-th random problem."""
     rng = np.random.default_rng(k)
     n, p = [8, 10, 12, 1, 6, 9, 7, 25, 10, 8][k], [3, 2, 3, 3, 1, 2, 3, 2, 3, 3][k]
-    lam = [1e-2, 1e-4, 1e-6, 1.0, 1e-3, 1e-2, 1e-1, 10.0, 1e-1, 1e-3][k]
+    lam = [1e-2, 1e-4, 1e-5, 1.0, 1e-3, 1e-2, 1e-1, 10.0, 1e-1, 1e-3][k]
     X, Y = rng.standard_normal((n, 2)), rng.standard_normal((n, p))
     weights = None
     if k == 1:  # duplicated inputs, some with the same output, some with another

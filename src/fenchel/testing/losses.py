@@ -47,9 +47,14 @@ def _rows(seed: int) -> np.ndarray:
     return values
 
 
-def _bound(loss: Loss, dtype: DTypeLike = np.float64) -> Loss:
+def _many_rows(first: int = 0) -> np.ndarray:
+    """Return the rows of every seed, from the first one on."""
+    return np.vstack([_rows(first + seed) for seed in SEEDS])
+
+
+def _bound(loss: Loss, dtype: DTypeLike = np.float64, repeats: int = 1) -> Loss:
     """Return the loss bound to some targets, which most losses ignore."""
-    return loss.bind(np.random.default_rng(1).standard_normal((_N, _P)).astype(dtype))
+    return loss.bind(np.tile(np.random.default_rng(1).standard_normal((_N, _P)), (repeats, 1)).astype(dtype))
 
 
 def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -58,29 +63,26 @@ def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def check_fenchel_young(loss: Loss) -> None:
     """l(r) + l*(a) >= <a, r> for every residual and every dual in the domain."""
-    bound = _bound(loss)
-    for seed in SEEDS:
-        residuals, duals = _rows(seed), bound.prox_conjugate(_rows(seed + 1000), 0.7)
-        values, conjugates, products = bound.value(residuals), bound.conjugate(duals), _products(residuals, duals)
-        size = 1 + np.abs(np.where(np.isfinite(values), values, 0)) + np.abs(products)
-        expect(np.isfinite(conjugates), f"{loss!r}: the conjugate is infinite at a proximal point.")
-        expect(values + conjugates - products >= -_ROUND_OFF * size, f"{loss!r}: value + conjugate < <dual, residual>.")
+    bound, residuals = _bound(loss, repeats=len(SEEDS)), _many_rows()
+    duals = bound.prox_conjugate(_many_rows(1000), 0.7)
+    values, conjugates, products = bound.value(residuals), bound.conjugate(duals), _products(residuals, duals)
+    size = 1 + np.abs(np.where(np.isfinite(values), values, 0)) + np.abs(products)
+    expect(np.isfinite(conjugates), f"{loss!r}: the conjugate is infinite at a proximal point.")
+    expect(values + conjugates - products >= -_ROUND_OFF * size, f"{loss!r}: value + conjugate < <dual, residual>.")
 
 
 def check_value_and_conjugate_meet(loss: Loss) -> None:
     """l(r) + l*(a) = <a, r> if a is the prox of step l* at u and r = (u - a) / step, which is a subgradient."""
-    bound = _bound(loss)
-    for seed in SEEDS:
-        for step in (0.1, 1.0, 10.0):
-            point = _rows(seed)
-            duals = bound.prox_conjugate(point, step)
-            residuals = (point - duals) / step
-            values, products = bound.value(residuals), _products(residuals, duals)
-            is_sharp = np.isfinite(values)  # round-off may violate a hard constraint
-            size = 1 + np.abs(values[is_sharp]) + np.abs(products[is_sharp])
-            gap = np.abs(values + bound.conjugate(duals) - products)[is_sharp]
-            expect(np.mean(is_sharp) > 0.3, f"{loss!r}: the value is infinite at a subgradient of the conjugate.")
-            expect(gap <= _ITERATIVE * size / min(step, 1.0), f"{loss!r}: the conjugate is not that of the value.")
+    bound, point = _bound(loss, repeats=len(SEEDS)), _many_rows()
+    for step in (0.1, 1.0, 10.0):
+        duals = bound.prox_conjugate(point, step)
+        residuals = (point - duals) / step
+        values, products = bound.value(residuals), _products(residuals, duals)
+        is_sharp = np.isfinite(values)  # round-off may violate a hard constraint
+        size = 1 + np.abs(values[is_sharp]) + np.abs(products[is_sharp])
+        gap = np.abs(values + bound.conjugate(duals) - products)[is_sharp]
+        expect(np.mean(is_sharp) > 0.3, f"{loss!r}: the value is infinite at a subgradient of the conjugate.")
+        expect(gap <= _ITERATIVE * size / min(step, 1.0), f"{loss!r}: the conjugate is not that of the value.")
 
 
 def check_value_is_the_supremum(loss: Loss) -> None:
@@ -100,34 +102,30 @@ def check_value_is_the_supremum(loss: Loss) -> None:
 
 def check_prox_is_the_minimiser(loss: Loss) -> None:
     """The objective of the prox is strongly convex: any other point is worse by half its squared distance."""
-    bound = _bound(loss)
+    bound, rng, point = _bound(loss, repeats=len(SEEDS)), np.random.default_rng(0), _many_rows()
 
-    def objective(duals: np.ndarray, point: np.ndarray, step: float) -> np.ndarray:
+    def objective(duals: np.ndarray, step: float) -> np.ndarray:
         value = step * bound.conjugate(duals) + _products(duals - point, duals - point) / 2
         return np.where(np.isfinite(value), value, math.inf)
 
-    for seed in SEEDS:
-        rng, point = np.random.default_rng(seed), _rows(seed)
-        for step in (1e-3, 0.1, 1.0, 30.0):
-            best = bound.prox_conjugate(point, step)
-            least = objective(best, point, step)
-            expect(np.isfinite(least), f"{loss!r}: the conjugate is infinite at a proximal point.")
-            for scale in (1e-4, 1e-2, 1.0):
-                nearby = best + scale * rng.standard_normal(best.shape)
-                for other in (bound.prox_conjugate(nearby, 0.01), best * (1 - scale / 2), best * (1 + scale)):
-                    excess = objective(other, point, step) - least - _products(other - best, other - best) / 2
-                    expect(excess >= -_ITERATIVE * (1 + np.abs(least)), f"{loss!r}: prox_conjugate is not a minimiser.")
+    for step in (1e-3, 0.1, 1.0, 30.0):
+        best = bound.prox_conjugate(point, step)
+        least = objective(best, step)
+        expect(np.isfinite(least), f"{loss!r}: the conjugate is infinite at a proximal point.")
+        for scale in (1e-4, 1e-2, 1.0):
+            nearby = best + scale * rng.standard_normal(best.shape)
+            for other in (bound.prox_conjugate(nearby, 0.01), best * (1 - scale / 2), best * (1 + scale)):
+                excess = objective(other, step) - least - _products(other - best, other - best) / 2
+                expect(excess >= -_ITERATIVE * (1 + np.abs(least)), f"{loss!r}: prox_conjugate is not a minimiser.")
 
 
 def check_prox_is_firmly_non_expansive(loss: Loss) -> None:
     """|prox(u) - prox(v)|^2 <= <prox(u) - prox(v), u - v>, for both proximal operators."""
-    bound = _bound(loss)
-    for seed in SEEDS:
-        for prox in (bound.prox_conjugate, bound.prox_remainder):
-            u, v = _rows(seed), _rows(seed + 1000)
-            moved = prox(u, 0.5) - prox(v, 0.5)
-            left, right = _products(moved, moved), _products(moved, u - v)
-            expect(left <= right + _ITERATIVE * (1 + np.abs(right)), f"{loss!r}: a prox is not firmly non-expansive.")
+    bound, u, v = _bound(loss, repeats=len(SEEDS)), _many_rows(), _many_rows(1000)
+    for prox in (bound.prox_conjugate, bound.prox_remainder):
+        moved = prox(u, 0.5) - prox(v, 0.5)
+        left, right = _products(moved, moved), _products(moved, u - v)
+        expect(left <= right + _ITERATIVE * (1 + np.abs(right)), f"{loss!r}: a prox is not firmly non-expansive.")
 
 
 def check_prox_remainder(loss: Loss) -> None:
