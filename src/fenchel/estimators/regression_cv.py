@@ -54,7 +54,7 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     losses : sequence of Loss or str, or "auto", default="auto"
         Losses to choose from, such as ``[Huber(kappa) for kappa in kappas]`` or ``["square", Huber("auto")]``. With
         ``kernel="auto"``, ``"auto"`` is a Huber loss if some targets are wrong, with ``p=1`` if single values are;
-        otherwise it or the square loss is chosen by leave-one-out errors (:ref:`wrong-or-skewed`). With a given kernel
+        otherwise it or the square loss is chosen by held-out errors (:ref:`wrong-or-skewed`). With a given kernel
         it is the square loss.
     cv : int, splitter, "loo" or "approximate-loo", default=5
         Cross-validation folds. An integer is the number of folds, drawn from what the samples contain: the same ones in

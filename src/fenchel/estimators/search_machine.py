@@ -186,7 +186,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         metric = self.get_params(deep=False).get("metric")
         most, (filled, back) = self.most_raced, as_numbers(sample, metric)
         with part(race_share(sample.n_samples, most)):
-            choice = raced(tasks.__getitem__, filled, spec, search.folds, losses, metric, search.groups, most)
+            choice = raced(tasks.__getitem__, filled, spec, search.few_folds, losses, metric, search.groups, most)
         with part(self._after_race):
             choice = back(self._extended(choice, search, sample))
         machine = machines[choice.is_robust].set_params(**choice.parts)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fenchel._array import as_like, host, is_sparse
 from fenchel._progress import part
-from fenchel._statistics import ROUND_OFF, repeats_of
+from fenchel._statistics import repeats_of
 from fenchel.data.functional import Curves
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import Constant, Gaussian, OutputOperator, ScalarKernel, Separable, as_operator_kernel
@@ -22,9 +22,10 @@ from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
 from fenchel.model.training_set import TrainingSet
-from fenchel.search.contamination import is_contaminated, is_skewed, total_with_error
+from fenchel.search.contamination import is_contaminated
 from fenchel.search.race import MOST_REFINED, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
+from fenchel.search.robustness import Folds, is_robust_better
 from fenchel.search.wrong_values import (
     CERTAINLY_WRONG,
     ceilings_of,
@@ -49,10 +50,10 @@ __all__ = [
 
 _STEPS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # lam, relative to that of the kernel search
 _REPORTED = ("n_samples", "lam", "error", "seconds")
-_ERRORS = 1.5  # standard errors by which the square loss must win where errors are symmetric
 _OF_VALUES = "scale:2"  # threshold of single values, at which the search has shortened them too
 _FIRST = 0.6  # share of the first race, whose factorisations the others use
 _SECOND = 0.5  # share of the second race in what is left, if there is a third one
+_RACES = 0.9  # share of the last race in what is left; then losses may be compared on folds
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ def is_robust(loss: Loss, training_set: TrainingSet) -> bool:
 def choose_kernel(
     encode: Callable[[bool], TrainingSet],
     losses: Any,
+    folds: Folds,
     curves: bool = False,
     grid: ArrayLike | None = None,
     metric: Any = None,
@@ -168,9 +170,8 @@ def choose_kernel(
     ``encode(robust)`` returns the data, centred and scaled robustly or not; its kernel does not matter. ``losses`` are
     those to choose from; the other arguments are as for ``search_kernel``. With ``"auto"`` there are two searches, one
     for the square loss and one for Huber's loss. Huber's loss is chosen if some targets are wrong, as their residuals
-    show (``is_contaminated``): the mean of held-out errors would follow them. Otherwise, where errors are skewed, a
-    robust loss is biased, and the loss with the smaller mean error is chosen. Where they are symmetric, the square loss
-    is chosen if its mean error is smaller by more than 1.5 standard errors of the difference.
+    show (``is_contaminated``): the mean of held-out errors would follow them. Otherwise it is chosen if its mean error
+    on the folds is smaller.
     """
     training_set = encode(False)
     search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups, max_samples=max_samples)
@@ -183,47 +184,27 @@ def choose_kernel(
     with part(_FIRST):
         first = search(training_set, False)
     is_by_value = has_values(training_set)
-    with part(_SECOND if is_by_value else 1.0):  # the inputs are the same, and so are the factorisations
+    with part(_SECOND if is_by_value else _RACES):  # the inputs are the same, and so are the factorisations
         searches = {False: first, True: search(candidates[True], True, ridges=first.ridges)}
     places, weights = _distinct_places(training_set.sample, groups, first.index)
     is_wrong = False
     if is_by_value:
-        by_value = search(candidates[True], True, ridges=first.ridges, by_value=True)
+        with part(_RACES):
+            by_value = search(candidates[True], True, ridges=first.ridges, by_value=True)
         is_wrong = is_contaminated(*value_sizes(candidates[True], by_value, places, weights))
         ceilings, rows = ceilings_of(candidates[True], by_value), searches[True].left_out[places]
         if is_wrong and is_better_by_value(by_value.left_out[places], rows, weights, ceilings):
             searches[True] = by_value
-    robust = is_wrong or _is_robust_better(candidates, searches, places, weights)
+    robust = is_wrong or is_robust_better(candidates, searches, places, weights, folds)
     huber = Huber(_OF_VALUES, p=1) if searches[True].by_value else Huber("auto")
     return KernelChoice.of(candidates[robust], [huber] if robust else [Square()], robust, searches)
-
-
-def _is_robust_better(
-    candidates: dict[bool, TrainingSet],
-    searches: dict[bool, KernelSearch],
-    places: np.ndarray,
-    weights: np.ndarray,
-) -> bool:
-    """Whether a robust loss is better, by the leave-one-out errors of the plain and the robust search.
-
-    ``places`` and ``weights`` are those of distinct samples.
-    """
-    search = searches[True]
-    sizes = search.sizes[places]
-    square, huber = (_squared_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
-    # a wrong target is far from the predictions of both searches, a right one may be far from those of the robust one
-    if is_contaminated(sizes, weights) and 4 * np.max(square) >= np.max(huber):
-        return True
-    loss, spread = total_with_error(huber - square, weights)
-    errors = 0.0 if is_skewed(search.left_out[places], sizes, weights) else _ERRORS
-    return not loss > errors * spread + ROUND_OFF * float(weights @ huber)
 
 
 def raced(
     task: Callable[[bool], Task],
     sample: Sample,
     spec: Spec,
-    check: Callable[[TrainingSet], object],
+    folds: Folds,
     losses: Any,
     metric: Any = None,
     groups: np.ndarray | None = None,
@@ -231,18 +212,19 @@ def raced(
 ) -> KernelChoice:
     """Return the choice of a kernel on points; ``task(robust)`` centres and scales the outputs robustly or not.
 
-    ``check`` raises if there are too few samples; the other arguments are as for ``choose_kernel``.
+    ``folds`` returns those on which losses are compared, and raises if there are too few samples; the other arguments
+    are as for ``choose_kernel``.
     """
 
     def encode(robust: bool) -> TrainingSet:
         codec, targets = task(robust).learn(sample)
         training_set = TrainingSet.of(sample, codec, targets, Separable(Constant()), spec.exactly())
-        check(training_set)
+        folds(training_set)
         check_fits(sample.X, as_operator_kernel(Gaussian()), spec, targets.width)  # before the search, not after
         return training_set
 
     grid = sample.inputs.grid if sample.inputs.takes_channels else None
-    return choose_kernel(encode, losses, grid is not None, grid, metric, groups, max_samples)
+    return choose_kernel(encode, losses, folds, grid is not None, grid, metric, groups, max_samples)
 
 
 def _searched(
@@ -327,21 +309,6 @@ def _distinct_places(sample: Sample, groups: np.ndarray | None, index: np.ndarra
         return np.arange(len(index)), counts
     places, which = np.unique(repeats[1][index], return_index=True, return_inverse=True)[1:]
     return places, np.bincount(which, counts)
-
-
-def _squared_errors(training_set: TrainingSet, search: KernelSearch, other: TrainingSet) -> np.ndarray:
-    """Return the squared leave-one-out errors of the samples of a search, in the units of other data.
-
-    The mean residual is subtracted: gross errors of one sign shift the mean of the outputs, and a model that follows
-    them is no better than one that is shifted.
-    """
-    counts = training_set.sample.counts[search.index]
-    observed, units = training_set.targets.observed, training_set.codec.units
-    seen = np.ones_like(search.left_out) if observed is None else host(observed)[search.index]
-    masses = np.maximum(counts @ seen, np.finfo(float).tiny)  # of a point without observations
-    residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * units
-    errors: np.ndarray = np.sum((residuals / other.codec.units) ** 2, axis=1)
-    return errors
 
 
 def trial_table(searches: dict[bool, KernelSearch]) -> dict[str, list[Any]]:

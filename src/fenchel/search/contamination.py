@@ -1,10 +1,10 @@
-"""Whether some targets are wrong, or skewed, from the errors of samples that were left out."""
+"""Whether some targets are wrong, from the errors of samples that were left out."""
 
 import numpy as np
 
 from fenchel._statistics import weighted_quantile
 
-__all__ = ["is_contaminated", "is_skewed", "total_with_error"]
+__all__ = ["is_contaminated", "total_with_error"]
 
 _MIDDLE, _HALF = 0.5, 0.6744897501960817  # quantile level of the sizes to begin with, and that quantile of |N(0, 1)|
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # the same for those that are not large
@@ -14,8 +14,6 @@ _FAR = 1.8  # times as large
 # The tail of noise thins out, however heavy it is: of the sizes that are large, less than 1 / 1.8 are 1.8 times as
 # large if the tail has a mean (Pareto's law of index 1 is the limit). With two thirds they are a group of their own.
 _SHARE = 2 / 3
-_CLIP = 2.0  # robust deviations to which a robust search shortens residuals
-_ERRORS = 2.0  # standard errors of what is cut off; a twentieth of symmetric samples of one output have more
 
 
 def is_contaminated(sizes: np.ndarray, weights: np.ndarray) -> bool:
@@ -26,18 +24,6 @@ def is_contaminated(sizes: np.ndarray, weights: np.ndarray) -> bool:
     scale = _scale(sizes, weights)
     large, far = (float(np.sum(weights[sizes > factor * _LARGE * scale])) for factor in (1.0, _FAR))
     return scale > 0 and far > _SHARE * large
-
-
-def is_skewed(residuals: np.ndarray, sizes: np.ndarray, weights: np.ndarray) -> bool:
-    """Whether what a robust loss cuts off from residuals (n, p) does not cancel.
-
-    A robust loss then estimates something between the median and the mean. Otherwise it has the same aim as the square
-    loss, and less noise if tails are heavy.
-    """
-    limit = _CLIP * _scale(sizes, weights)
-    shares = np.maximum(0.0, 1 - limit / np.where(sizes > 0, sizes, np.inf))
-    cut_off = (weights * shares)[:, None] * residuals
-    return bool(np.sum(np.sum(cut_off, axis=0) ** 2) > _ERRORS**2 * np.sum(cut_off**2))
 
 
 def total_with_error(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:

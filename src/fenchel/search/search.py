@@ -50,6 +50,7 @@ MOST_SEARCHED = 2000
 _GAP = 1e-3
 _MANY = 1000  # with fewer samples folds take less than a second, and are solved to tol
 _MOST_STEPS = 12  # maximum number of steps by which a grid of lam is extended
+_FEW = 5  # folds on which two losses are compared before the grid
 _GIVEN = 0.9  # share of the given grid in a search that may extend it
 
 
@@ -137,6 +138,11 @@ class Search:
     def folds(self, training_set: TrainingSet) -> list[np.ndarray]:
         """Return the test parts, as indices into the samples with a positive weight."""
         return self.folds_of(training_set.sample)
+
+    def few_folds(self, training_set: TrainingSet) -> list[np.ndarray]:
+        """Return the test parts, or five if samples are held out one by one."""
+        folds = self.folds(training_set)
+        return replace(self, cv=min(_FEW, len(folds))).folds(training_set) if isinstance(self.cv, str) else folds
 
     def folds_of(self, sample: Sample) -> list[np.ndarray]:
         """Return the test parts of a sample."""

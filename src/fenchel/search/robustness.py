@@ -1,0 +1,78 @@
+"""Whether a robust loss predicts better than the square loss."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fenchel._array import host
+from fenchel._progress import part
+from fenchel.kernels import Separable
+from fenchel.losses import Huber, Loss, Square
+from fenchel.model.spec import Spec
+from fenchel.model.training_set import TrainingSet
+from fenchel.resample.held_out import held_out
+from fenchel.search.contamination import is_contaminated
+from fenchel.search.race import KernelSearch
+from fenchel.solvers import Auto
+
+__all__ = ["Folds", "is_robust_better"]
+
+Folds = Callable[[TrainingSet], list[np.ndarray]]
+_GAP = 1e-3  # of the fits without a fold
+
+
+def is_robust_better(
+    candidates: dict[bool, TrainingSet],
+    searches: dict[bool, KernelSearch],
+    places: np.ndarray,
+    weights: np.ndarray,
+    folds: Folds,
+) -> bool:
+    """Whether Huber's loss is better than the square loss, each with the kernel and the lam of its search.
+
+    It is if some targets are wrong. Otherwise the mean errors of samples that were held out decide: a robust loss is
+    biased where errors are skewed, and has more noise where they are normal. The leave-one-out errors of the robust
+    search are too small, since a sample has moved the targets by which it is predicted: if they are larger than those
+    of the square loss, nothing needs to be fitted. ``places`` and ``weights`` are those of distinct samples.
+    """
+    sizes = searches[True].sizes[places]
+    square, huber = (_left_out_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
+    # a wrong target is far from the predictions of both searches, a right one may be far from those of the robust one
+    if is_contaminated(sizes, weights) and 4 * np.max(square) >= np.max(huber):
+        return True
+    if weights @ huber > weights @ square:
+        return False
+    with part():
+        errors = {one: _held_out_error(candidates[one], searches[one], folds, candidates[False]) for one in searches}
+    return errors[True] < errors[False]
+
+
+def _left_out_errors(training_set: TrainingSet, search: KernelSearch, other: TrainingSet) -> np.ndarray:
+    """Return the squared leave-one-out errors of the samples of a search, in the units of other data.
+
+    The mean residual is subtracted: gross errors of one sign shift the mean of the outputs, and a model that follows
+    them is no better than one that is shifted.
+    """
+    counts = training_set.sample.counts[search.index]
+    observed, units = training_set.targets.observed, training_set.codec.units
+    seen = np.ones_like(search.left_out) if observed is None else host(observed)[search.index]
+    masses = np.maximum(counts @ seen, np.finfo(float).tiny)  # of a point without observations
+    residuals = seen * (search.left_out - (counts @ search.left_out) / masses) * units
+    errors: np.ndarray = np.sum((residuals / other.codec.units) ** 2, axis=1)
+    return errors
+
+
+def _held_out_error(training_set: TrainingSet, search: KernelSearch, folds: Folds, other: TrainingSet) -> float:
+    """Return the mean squared error of held-out samples with the kernel and the lam of a search, in units as above."""
+    counts, targets = training_set.sample.counts, training_set.targets
+    loss: Loss = Square()
+    if training_set is not other:
+        loss = Huber("auto").resolve(search.residuals, counts[search.index], targets.point_scale)
+    spec = Spec("search", Square(), search.lam, Auto(), _GAP)
+    problem = training_set.with_kernel(Separable(search.kernel), spec).ridge
+    (found,) = held_out(problem, [loss], [search.lam], folds(training_set), _GAP)
+    seen = 1.0 if targets.observed is None else host(targets.observed)
+    residuals = seen * (host(targets.rows) - host(found.predictions)) * training_set.codec.units / other.codec.units
+    errors = np.sum(residuals**2, axis=1)
+    known = ~np.isnan(errors)
+    return float(np.average(errors[known], weights=counts[known]))
