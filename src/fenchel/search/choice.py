@@ -53,7 +53,7 @@ _REPORTED = ("n_samples", "lam", "error", "seconds")
 _OF_VALUES = "scale:2"  # threshold of single values, at which the search has shortened them too
 _FIRST = 0.6  # share of the first race, whose factorisations the others use
 _SECOND = 0.5  # share of the second race in what is left, if there is a third one
-_RACES = 0.9  # share of the last race in what is left; then losses may be compared on folds
+_RACES = 0.6  # share of the last race in what is left; then losses may be compared on folds
 
 
 @dataclass(frozen=True)
