@@ -43,11 +43,19 @@ ROOMS = {
     "fenchel.operators": "Gram matrices as operators",
     "fenchel.app.persistence": "Model files",
 }
+N_PARTS = 8  # the first rooms: the estimators, and what they are made of
 TASKS = {  # of the names in ``fenchel``; those that are in none are listed after them
-    "Tables and vectors": ("OperatorKernelRegressorCV", "OperatorKernelRegressor", "LearnedMetricRegressor"),
+    "Tables and vectors": (
+        "OperatorKernelRegressorCV",
+        "OperatorKernelRegressor",
+        "LearnedMetricRegressor",
+        "learn_kernel_weights",
+        "KernelWeights",
+    ),
     "Curves and functions": (
         "FunctionalRegressorCV",
         "FunctionalRegressor",
+        "FieldRegressor",
         "learn_frequencies",
         "FrequencySearch",
     ),
@@ -70,7 +78,7 @@ TASKS = {  # of the names in ``fenchel``; those that are in none are listed afte
     ),
     "Outliers": ("OutlierReport", "RobustRefit"),
     "Codes": ("KernelAutoencoder",),
-    "Regularisation paths": ("path", "RegularizationPath"),
+    "Paths and searches": ("path", "RegularizationPath", "keeping_best_pair"),
     "Model files": ("save", "load"),
 }
 
@@ -192,14 +200,12 @@ def api_page(room: str) -> str:
 
 
 def api_by_task() -> str:
-    """Return one screen: the estimators by task, then a line for each room with its page."""
+    """Return one screen: the estimators by task, then the pages of the other rooms."""
     others = sorted(set(public_names("fenchel")) - {name for names in TASKS.values() for name in names})
     tasks = {**TASKS, **({"Other names": others} if others else {})}
     rows = [(title, ", ".join(f":py:obj:`~fenchel.{name}`" for name in names)) for title, names in tasks.items()]
-    for number, (room, title) in enumerate(ROOMS.items()):
-        line = (inspect.getdoc(importlib.import_module(room)) or "").partition("\n")[0]
-        if room != "fenchel":
-            rows.append((f":doc:`{title} <api/{number:02d}_{room}>`", f"``{room}``: {line}"))
+    links = [f":doc:`{title} <api/{number:02d}_{room}>`" for number, (room, title) in enumerate(ROOMS.items())]
+    rows += [("Parts of a model", ", ".join(links[1:N_PARTS])), ("Around a model", ", ".join(links[N_PARTS:]))]
     cells = [f"   * - {first}\n     - {second}" for first, second in rows]
     return "\n".join([".. list-table::", "   :widths: 25 75", "", *cells, ""])
 
