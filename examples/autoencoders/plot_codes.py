@@ -33,8 +33,8 @@ order = np.random.default_rng(0).permutation(len(digits.data))[:400]
 X, y = digits.data[order] / 16, digits.target[order]
 gamma = 0.05
 coders = {
-    "KernelPCA": KernelPCA(2, kernel="rbf", gamma=gamma),
     "KernelAutoencoder": KernelAutoencoder(2, Gaussian(gamma), lam=1e-3, inner_lam=1e-4),
+    "KernelPCA": KernelPCA(2, kernel="rbf", gamma=gamma),
 }
 scores = {}
 for name, coder in coders.items():
