@@ -255,7 +255,7 @@ def test_the_page_on_adding_a_part_runs():
 
 
 def test_the_page_on_operators_runs():
-    names = names_after("operators.rst", blocks_of("operators.rst", 4))
+    names = names_after("operators.rst", blocks_of("operators.rst", 5))
     assert names["model"].duality_gap_ <= 1e-6
     truth, holes = names["Y_new"], names["partial"].predict(names["X_new"])
     assert np.linalg.norm(holes - truth) < 0.12 * np.linalg.norm(truth)

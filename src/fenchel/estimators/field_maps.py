@@ -11,22 +11,19 @@ from sklearn.base import BaseEstimator, clone
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._progress import evenly
-from fenchel._statistics import distinct_rows, ranked
+from fenchel._statistics import ranked
 from fenchel.approximations import Nystrom
 from fenchel.data.content import contents
 from fenchel.estimators.field_bases import FieldBasis, basis_of, channel_units, completed, in_units
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import Gaussian, Matern
-from fenchel.resample.folds import split_whole, whole_folds, whole_part
+from fenchel.resample.folds import whole_folds
 
 __all__: list[str] = []
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # widths of the default kernel, in units of the root mean square norm of the inputs
 _LAMS = tuple(np.logspace(-11, -1, 11).tolist())
-_COMPARED = 250  # fields of which the maps are compared; a fifth of them is held out
-_FEWEST = 4  # fields: two to learn from, in two folds, and two to compare maps with
-_HELD_OUT = 0.2  # share of these, or eight fields, of which a standard error can be taken, but no more than half
 _BLOCK = 4_000_000  # numbers in the fields that are cut into patches at once
 # Widths in units of the root mean square norm of patches: Gaussian kernels for smooth maps, Matérn ones for others.
 _LOCAL_KERNELS = (
@@ -46,7 +43,8 @@ class Storey:
 
 # Each storey costs about as much as all before; neighbours say nearly the same, and landmarks bound what is learned.
 _FIRST_LOOK = (Storey(1000, 150, 1),)
-_STOREYS = (Storey(1000, 150, 3), Storey(10_000, 600, 1), Storey(25_000, 1000, 1))
+SECOND_LOOK = (Storey(1000, 150, 1), Storey(10_000, 600, 1))
+STOREYS = (Storey(1000, 150, 3), Storey(10_000, 600, 1), Storey(25_000, 1000, 1))
 
 
 class FieldMap(Protocol):
@@ -172,6 +170,7 @@ class LocalPlan:
     neighbourhood: Neighbourhood
     storeys: tuple[Storey, ...] = _FIRST_LOOK
     after: GlobalPlan | None = None  # its held-out images are further channels of the inputs
+    noise: float = 0.0  # in the inputs, in units of the deviation of their channels
 
     def fit(self, X: Array, Y: Array, sample_weight: np.ndarray | None) -> LocalMap:
         """Return the map fitted to fields (n, *grid, channels) on one grid; groups of positions are whole fields."""
@@ -181,6 +180,11 @@ class LocalPlan:
             first = self.after.fit(X, Y, sample_weight)
             X = xp.concat([X, _held_out_images(self.after, first, X, Y, sample_weight, ranks)], axis=-1)
         unit = _unit_of_patches(X, self.neighbourhood)
+        X = (
+            X + as_like(self._noise(ranks, X.shape), X) * unit * (self.noise / _n_values(X, self.neighbourhood) ** 0.5)
+            if self.noise
+            else X
+        )
         kernels, estimator = list(_LOCAL_KERNELS), None
         for storey in evenly(self.storeys, len(self.storeys)):
             patches, values, fields = self._positions(X / unit, Y, ranks, storey.n_positions)
@@ -199,6 +203,11 @@ class LocalPlan:
                 estimator = clone(estimator).set_params(approximation=thin).fit(patches, values, **weights)
         return LocalMap(self.neighbourhood, unit, estimator, int(Y.shape[-1]), first)
 
+    def _noise(self, ranks: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return white noise of size one, the same for the same fields in any order."""
+        drawn = np.random.default_rng(0).standard_normal(shape)
+        return np.asarray(drawn[np.argsort(np.argsort(ranks, kind="stable"))])
+
     def _positions(self, X: Array, Y: Array, ranks: np.ndarray, most: int) -> tuple[Array, Array, np.ndarray]:
         """Return patches, values and fields at some positions of each field, others in the next one by content."""
         xp, (n, size) = namespace(X), (X.shape[0], int(np.prod(X.shape[1:-1])))
@@ -215,93 +224,6 @@ class LocalPlan:
         is_seen = np.flatnonzero(~np.any(np.isnan(host(values)), axis=1))
         kept = as_index(is_seen, X)
         return xp.take(xp.concat(parts), kept, axis=0), xp.take(values, kept, axis=0), is_seen // count
-
-
-def best_map(plan: GlobalPlan, is_local: bool, X: Array, Y: Array, sample_weight: np.ndarray | None) -> FieldMap:
-    """Return the map of whole fields, or the local one that predicts held-out fields better, fitted to all fields."""
-    best: GlobalPlan | LocalPlan = plan
-    if plan.estimator is None:
-        counts = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        first, totals = distinct_rows(np.hstack([host(as_rows(X)), host(as_rows(Y))]), host(counts))
-        X, Y = (namespace(X).take(each, as_index(first, each), axis=0) for each in (X, Y))
-        sample_weight = None if np.all(totals == 1) else totals
-        if is_local and X.shape[1:-1] == Y.shape[1:-1] and X.shape[0] >= _FEWEST and min(X.shape[1:-1]) > 2:
-            best = _compared(plan, X, Y, sample_weight)
-    if isinstance(best, LocalPlan):
-        best = replace(best, storeys=_STOREYS)
-    return best.fit(X, Y, sample_weight)
-
-
-def _compared(plan: GlobalPlan, X: Array, Y: Array, sample_weight: np.ndarray | None) -> GlobalPlan | LocalPlan:
-    """Return the plan with the smallest errors of held-out fields.
-
-    The best of each step replaces a simpler plan if it is better by two standard errors of the difference. Border and
-    reach are decided upon first, then the shape, then whether the images of whole fields help.
-    """
-    xp, ranks = namespace(X), contents(as_rows(Y), as_rows(X))
-    part = whole_part(ranks, _COMPARED)
-    held_out = max(int(_HELD_OUT * len(part)), min(8, len(part) // 2))
-    inside, outside = (part[rows] for rows in split_whole(ranks[part], None, held_out, 0))
-    weights = None if sample_weight is None else sample_weight[inside]
-    (X_in, Y_in), (X_out, Y_out) = (
-        [xp.take(each, as_index(rows, each), axis=0) for each in (X, Y)] for rows in (inside, outside)
-    )
-    counts = np.ones(len(outside)) if sample_weight is None else sample_weight[outside]
-    units = channel_units(as_rows(Y_in), as_like(np.ones(len(inside)), Y_in), int(Y.shape[-1]))
-
-    def errors(candidate: GlobalPlan | LocalPlan) -> np.ndarray:
-        differences = candidate.fit(X_in, Y_in, weights).predict(X_out) - Y_out
-        return np.asarray(np.nanmean(host(in_units(as_rows(differences), units)) ** 2, axis=1))
-
-    best: GlobalPlan | LocalPlan = plan
-    least = errors(plan)
-    tried: list[LocalPlan] = []
-    for step in (_borders, _far, _wider, _wider, _with_images):
-        candidates = [each for each in step(best, plan, min(X.shape[1:-1])) if each not in tried]
-        tried += candidates
-        found = [errors(each) for each in candidates]
-        place = int(np.argmin([counts @ each for each in found])) if found else 0
-        if found and _is_better(found[place], least, counts):
-            best, least = candidates[place], found[place]
-    return best
-
-
-def _borders(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
-    return [LocalPlan(Neighbourhood(1, is_periodic)) for is_periodic in (False, True)]
-
-
-def _far(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
-    return _within([LocalPlan(Neighbourhood(4, is_periodic)) for is_periodic in (False, True)], shortest)
-
-
-def _wider(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
-    if isinstance(best, GlobalPlan):
-        return []
-    around = best.neighbourhood
-    larger = replace(around, is_cross=False), replace(around, reach=2 * around.reach)
-    return _within([replace(best, neighbourhood=each) for each in larger], shortest)
-
-
-def _with_images(best: GlobalPlan | LocalPlan, plan: GlobalPlan, shortest: int) -> list[LocalPlan]:
-    local = best if isinstance(best, LocalPlan) else LocalPlan(Neighbourhood(1, False))
-    return [replace(local, after=plan)]
-
-
-def _within(plans: list[LocalPlan], shortest: int) -> list[LocalPlan]:
-    """Return the plans whose neighbourhood is within an axis of so many points."""
-    return [plan for plan in plans if 2 * plan.neighbourhood.reach < shortest]
-
-
-def _is_better(found: np.ndarray, least: np.ndarray, counts: np.ndarray) -> bool:
-    """Return whether errors of the same fields are smaller in the mean, and by two standard errors of their log ratio.
-
-    Errors of fields differ by orders of magnitude: a standard error of their difference is that of a few fields.
-    """
-    tiny, total = np.finfo(np.float64).tiny, float(np.sum(counts))
-    gains = np.log((least + tiny) / (found + tiny))
-    mean = float(counts @ gains) / total
-    spread = float(np.sqrt(counts @ (gains - mean) ** 2 / max(total - 1, 1) / total))
-    return bool(counts @ found < counts @ least) and mean > 2 * spread
 
 
 def _held_out_images(
@@ -333,7 +255,11 @@ def _unit_of_patches(fields: Array, neighbourhood: Neighbourhood) -> Array:
     unit = channel_units(as_rows(fields), ones, channels)
     if unit is None:
         unit = as_like(np.asarray([float(xp.std(fields)) or 1.0]), fields)
-    return unit[:channels] * (channels * len(neighbourhood.steps(fields.ndim - 2))) ** 0.5
+    return unit[:channels] * _n_values(fields, neighbourhood) ** 0.5
+
+
+def _n_values(fields: Array, neighbourhood: Neighbourhood) -> int:
+    return int(fields.shape[-1]) * len(neighbourhood.steps(fields.ndim - 2))
 
 
 def _searched(X: Array, Y: Array, sample_weight: np.ndarray | None = None) -> OperatorKernelRegressorCV:

@@ -15,7 +15,8 @@ from fenchel._check import Interval, Options, check_array, check_parameters, not
 from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, Progress, tracked
 from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, resampled
-from fenchel.estimators.field_maps import FieldMap, GlobalPlan, as_rows, best_map
+from fenchel.estimators.field_maps import FieldMap, GlobalPlan, as_rows
+from fenchel.estimators.field_search import best_map, longest_chain
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.model.sample import sample_counts
 from fenchel.model.vectors import rows_with_values
@@ -67,6 +68,10 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     n_axes : {1, 2, 3} or None, default=None
         Number of variables of the functions; a further axis has channels. ``None`` reads arrays (n, m) as curves,
         (n, h, w) and (n, h, w, c) as images, and (n, d, h, w, c) as volumes.
+    steps : int or None, default=None
+        Number of predictions from predictions for which the map is chosen, by rollouts of held-out functions. ``None``
+        means as many steps as are observed, up to 50: the largest number of pairs of which each output is the next
+        input. It is 1 if outputs are no inputs. With ``estimator`` or without ``local`` there is nothing to choose.
 
     Attributes
     ----------
@@ -75,6 +80,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     neighbourhood_ : Neighbourhood or None
         What a local map sees: its ``reach`` in points, whether the domain ``is_periodic``, and whether it is a cross
         (``is_cross``) or a box; ``None`` for whole functions.
+    steps_ : int
+        Number of predictions from predictions for which the map was chosen.
     input_shape_, output_shape_ : tuple
         Shapes of one training input and of one training output.
     n_features_in_ : int
@@ -113,6 +120,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         progress: Progress = None,
         local: bool = True,
         n_axes: int | None = None,
+        steps: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.input_basis = input_basis
@@ -124,6 +132,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self.progress = progress
         self.local = local
         self.n_axes = n_axes
+        self.steps = steps
 
     @tracked
     @all_or_nothing
@@ -160,7 +169,13 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         )
         A, B = (namespace(X).reshape(part, (part.shape[0], *self._grid(part.shape[1:]))) for part in (X, Y))
         self._largest = float(np.nanmax(np.abs(host(B))))
-        self._map: FieldMap = best_map(plan, self.local, A, B, weights)
+        if (self.steps or 1) > 1 and A.shape != B.shape:
+            raise ValueError(
+                f"Predictions from predictions, steps={self.steps}, need outputs of the shape of the inputs. "
+                f"Got {self.output_shape_} and {self.input_shape_}."
+            )
+        self.steps_ = longest_chain(A, B) if self.steps is None else int(self.steps)
+        self._map: FieldMap = best_map(plan, self.local, self.steps_, A, B, weights)
         self.estimator_, self.neighbourhood_ = self._map.estimator, self._map.neighbourhood
         return self
 
@@ -220,10 +235,17 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             states.append(X)
         found = xp.stack(states, axis=1)
         if float(xp.max(xp.abs(found))) > 2 * self._largest:
+            advice = ""
+            if self.neighbourhood_ is not None:
+                is_told = self.steps_ > 1
+                advice = (
+                    " Maps of whole functions, local=False, may be stable."
+                    if is_told
+                    else (f" FieldRegressor(steps={steps}) chooses the map by rollouts.")
+                )
             warn_user(
                 f"The rollout has values up to {float(xp.max(xp.abs(found))):.3g}, but training outputs are below "
-                f"{self._largest:.3g}: the map amplifies its own errors. Maps of whole functions, local=False, may be "
-                "stable.",
+                f"{self._largest:.3g}: the map amplifies its own errors.{advice}",
                 DataWarning,
                 "rollouts",
             )
@@ -260,6 +282,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             "scale": Options((True, False)),
         }
         check_parameters(self, limits)
+        if self.steps is not None:
+            check_scalar(self.steps, "steps", Integral, min_val=1)
 
     def _checked_inputs(self, X: Inputs, reset: bool) -> Array:
         """Return checked inputs, resampled to the shape of the training inputs."""
