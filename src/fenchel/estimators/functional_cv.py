@@ -106,7 +106,8 @@ class FunctionalRegressorCV(CurveRegressor, PairSearchMachine[FunctionalRegresso
     losses_, lams_ : list
         The losses and the values of lam that were compared.
     n_searched_ : int
-        Number of samples on which they were compared: all, or 2000 of more if ``cv`` is a number.
+        Number of samples on which they were compared: all, or 2000 of more if ``cv`` is a number. From 4001 samples on
+        ``best_lam_`` may lie between them, as larger parts of the sample prefer.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of held-out curves, aggregated over curves and folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)

@@ -111,12 +111,14 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         it was decided, the best ``lam`` for these relative to the mean diagonal, the leave-one-out ``error`` and
         ``seconds``. If outputs are missing, the ``share`` of their correlation in the operator: zero in the race of
         kernels, which the trials of operators follow. If a forest was compared, the relative weight of its ``leaves``,
-        in the trials that follow the race. If inputs are missing, the columns with ``gaps``. ``None`` for a given
-        kernel.
+        in the trials that follow the race. If inputs are missing, the columns with ``gaps``. From 4001 samples on, the
+        number of samples ``held_out`` of larger parts, on which width and lam are compared again, the best trial
+        last; zero in the race. ``None`` for a given kernel.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
     n_searched_ : int
-        Number of samples on which they were compared: all, or 2000 of more if ``cv`` is a number.
+        Number of samples on which they were compared: all, or 2000 of more if ``cv`` is a number. From 4001 samples on
+        ``best_lam_`` may lie between them, as larger parts of the sample prefer.
     cv_errors_ : array of shape (n_losses, n_lams)
         Errors of the held-out samples, aggregated over folds.
     fold_errors_ : array of shape (n_losses, n_lams, n_folds)

@@ -13,24 +13,27 @@ from sklearn.base import clone
 from fenchel._array import Array, Outputs
 from fenchel._component import undone_on_failure
 from fenchel._progress import part
-from fenchel.kernels import Gaussian, as_operator_kernel
+from fenchel.kernels import Gaussian, ScalarKernel, as_operator_kernel
 from fenchel.losses import Loss
 from fenchel.model.fit import solve, warned
 from fenchel.model.machine import Fitted, KernelMachine, keep, set_pair, spec_of, task_of
-from fenchel.model.memory import check_fits
+from fenchel.model.memory import can_stream, check_fits, width_of
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.search.as_numbers import as_numbers
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
+from fenchel.search.larger import Ladder, sizes
 from fenchel.search.race import MOST_REFINED, race_share
 from fenchel.search.result import SearchResult
-from fenchel.search.scoring import Scoring, scored
+from fenchel.search.scoring import Measure, Scoring, scored
 from fenchel.search.search import Search, grid_share, squared_distance
+from fenchel.solvers import Krylov
 
 __all__ = ["Found", "PairSearchMachine", "Prepared", "SearchMachine"]
 
 Machine = TypeVar("Machine", bound=KernelMachine)
+_LARGER = 0.2  # share of the parts that are larger than that of the search in what is left
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
 
     races_robust: ClassVar[bool] = True  # whether "auto" losses compare the square loss with a robust one
     most_raced: ClassVar[int] = MOST_REFINED  # samples to which the best kernel is fitted
+    _climbs: ClassVar[bool] = True  # whether width and lam are compared again on larger parts of a large sample
     _after_race: ClassVar[float] = 0.0  # share of what an estimator compares between the race and the grid
 
     losses: Any
@@ -163,7 +167,48 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
                 measure = scored(training_set, scoring, folds)
             with part(grid_share()):
                 result = search(training_set, folds, measure, settings=f"{scoring or ''}")
-            return self._fit_best(found.machine, training_set, result, found.choice, found.whole, **form)
+            result, choice = self._carried(found, result, scoring, **form)
+            return self._fit_best(found.machine, training_set, result, choice, found.whole, **form)
+
+    def _carried(
+        self, found: Prepared[Machine], result: SearchResult, scoring: Scoring | None, **form: Any
+    ) -> tuple[SearchResult, KernelChoice | None]:
+        """Return the result with the ridge of larger parts of a large sample, and the choice with what they said.
+
+        The kernel of the machine gets the width that they prefer.
+        """
+        part_of, whole, choice = found.training_set, found.whole, found.choice
+        if not (part_of.n_samples < whole.n_samples and found.search.is_open and result.is_whole):
+            return result, choice
+        machine = set_pair(found.machine, result.loss, result.lam)
+        kernel = task_of(machine, **form).kernel_of(part_of.sample, part_of.codec)
+        spec = replace(spec_of(machine).exactly(), solver=Krylov())
+        if not can_stream(whole.X, kernel, spec) or Krylov().why_not_loss(result.loss) is not None:
+            return result, choice
+
+        def learn(sample: Sample, lam: float, factor: float) -> TrainingSet | None:
+            kernel = machine.kernel if factor == 1 else _of_width(machine, choice, factor)
+            if kernel is None:
+                return None
+            task = task_of(clone(machine).set_params(kernel=kernel), **form)
+            few = Krylov(n_components=Krylov().n_features(sample.n_samples))  # enough for a loose gap
+            return TrainingSet.learn(task, sample, replace(spec, lam=lam, solver=few))
+
+        def measure(training_set: TrainingSet, folds: list[np.ndarray]) -> Measure:
+            if scoring is not None:
+                return scored(training_set, scoring, folds)
+            return squared_distance(training_set, found.search.ceiling)
+
+        ridge = result.lam * float(np.sum(part_of.sample.counts))
+        width = width_of(whole.X, kernel, spec_of(machine), part_of.targets.width)
+        with part(_LARGER):
+            parts = Ladder(found.search, result, whole, learn, measure)(ridge, width)
+        if not parts:
+            return result, choice
+        if parts[-1].factor != 1:
+            machine.set_params(kernel=_of_width(machine, choice, parts[-1].factor))
+        result = replace(result, moved=parts[-1].ridge / ridge)
+        return result, None if choice is None else choice.told_of_larger(parts)
 
     def _prepared(
         self, X: Outputs, y: Outputs, sample_weight: Array | None, groups: ArrayLike | None, **form: Any
@@ -185,8 +230,11 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
         most, (filled, back) = self.most_raced, as_numbers(sample, metric)
+        is_climbed = self._climbs and search.is_open and bool(sizes(whole.n_samples, whole.n_samples))
         with part(race_share(sample.n_samples, most)):
-            choice = raced(tasks.__getitem__, filled, spec, search.few_folds, losses, metric, search.groups, most)
+            choice = raced(
+                tasks.__getitem__, filled, spec, search.few_folds, losses, metric, search.groups, most, not is_climbed
+            )
         with part(self._after_race):
             choice = back(self._extended(choice, search, sample))
         machine = machines[choice.is_robust].set_params(**choice.parts)
@@ -215,3 +263,9 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
 
         unseen = tuple(bound(clone(machine).set_params(kernel=kernel)) for kernel in choice.unseen)
         return bound(machine), replace(search, unseen=unseen)
+
+
+def _of_width(machine: KernelMachine, choice: KernelChoice | None, factor: float) -> ScalarKernel | None:
+    """Return the kernel of a machine with a multiple of its width, ``None`` if it was not found by the search alone."""
+    is_found = choice is not None and repr(machine.kernel) == repr(choice.search.kernel)
+    return choice.of_width(factor) if choice is not None and is_found else None

@@ -15,11 +15,21 @@ from fenchel.losses import Loss
 from fenchel.losses.loss import is_square
 from fenchel.model.spec import Spec
 from fenchel.model.spectrum import Spectrum
-from fenchel.operators import fits_in_single
+from fenchel.operators import error_in_single, fits_in_single
 from fenchel.solvers import APGD, Krylov
 from fenchel.solvers.costs import CPU, DEVICE, FLOPS
 
-__all__ = ["check_fits", "is_streamed", "preconditioner", "settled", "warn_if_slow", "warn_of_last_fit", "warn_of_time"]
+__all__ = [
+    "can_stream",
+    "check_fits",
+    "is_streamed",
+    "preconditioner",
+    "settled",
+    "warn_if_slow",
+    "warn_of_last_fit",
+    "warn_of_time",
+    "width_of",
+]
 
 Look = Callable[[], Spectrum]  # computed on the first call
 
@@ -49,7 +59,7 @@ def check_fits(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int 
         size = min(width, _FEATURES, _room(X, n_outputs))
         lighter[f"approximation=Nystrom({size})"] = _stored(n, size, copies, n_outputs)
     if "solver" in settings.adjustable:
-        if _can_stream(X, kernel, settings):
+        if can_stream(X, kernel, settings):
             lighter["solver='krylov'"] = _streamed(n, _least(n), n_outputs)
         lighter["solver='apgd'"] = _stored(n, width, APGD.gram_copies, n_outputs)
     what = f"A fit of {n} samples" + (f" and {n_outputs} outputs" if n_outputs > 1 else "")
@@ -67,7 +77,7 @@ def is_streamed(
     The spectrum, if there is one, is looked at where the passes could be few enough.
     """
     n, solver = X.shape[0], settings.solver
-    if not _can_stream(X, kernel, settings):
+    if not can_stream(X, kernel, settings):
         return False
     if solver.streams:
         return True
@@ -83,9 +93,11 @@ def is_streamed(
         factored *= 4  # an explicit inverse besides
     if spectrum is None:
         return _CERTAIN * _seconds(X, settings, n_outputs) < factored
-    return _CERTAIN * (_LOOK + _of_features(X, settings, n_outputs, 1.0)) < factored and (
-        _CERTAIN * _cheapest(X, settings, n_outputs, spectrum())[1] < factored
-    )
+    if not _CERTAIN * (_LOOK + _of_features(X, settings, n_outputs, 1.0)) < factored:
+        return False
+    seen = spectrum()
+    is_hidden = settings.lam * n <= error_in_single(n, float(np.mean(seen.values)))
+    return not is_hidden and _CERTAIN * _cheapest(X, settings, n_outputs, seen)[1] < factored
 
 
 def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) -> Spec:
@@ -127,7 +139,12 @@ def _krylov(settings: Spec) -> Krylov:
     return settings.solver if isinstance(settings.solver, Krylov) else Krylov()
 
 
-def _can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
+def width_of(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) -> int:
+    """Return how many numbers a fit holds for each sample: landmarks, or the entries of the Gram matrix."""
+    return _width(X, kernel, settled(X, kernel, settings, n_outputs))
+
+
+def can_stream(X: Array, kernel: OperatorKernel, settings: Spec) -> bool:
     """Whether the estimator and the kernel work without a stored matrix, and the kernel has no explicit features."""
     is_plain = settings.approximation is None and "approximation" in settings.adjustable
     return is_plain and kernel.has_points_only and kernel.width(X) == X.shape[0]

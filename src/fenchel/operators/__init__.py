@@ -13,7 +13,7 @@ from fenchel.operators.operator import Operator, ScalarOperator, is_thin, scaled
 from fenchel.operators.output import Output
 from fenchel.operators.remembered import Remembered
 from fenchel.operators.rotation import Rotation, rotation_of
-from fenchel.operators.streamed import Streamed, fits_in_single, streamed
+from fenchel.operators.streamed import Streamed, error_in_single, fits_in_single, streamed
 from fenchel.operators.sum import Sum
 from fenchel.operators.thin import Thin, orthogonal
 
@@ -37,6 +37,7 @@ __all__ = [
     "Sum",
     "Thin",
     "entries",
+    "error_in_single",
     "fits_in_single",
     "is_thin",
     "kronecker",

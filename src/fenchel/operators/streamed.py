@@ -1,5 +1,6 @@
 """Gram matrix of a kernel on a sample, computed in tiles or stored in float32."""
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from fenchel.operators.operator import Index, Operator, ScalarOperator, scaled, 
 from fenchel.operators.products import CheckedProduct, PointKernel, fused_products, kernel_product, tiles
 from fenchel.operators.thin import Thin, orthogonal_features
 
-__all__ = ["Streamed", "fits_in_single", "streamed"]
+__all__ = ["Streamed", "error_in_single", "fits_in_single", "streamed"]
 
 _PART = 0.5  # largest part of the free memory for a matrix in float32
 _STRIP = 512  # rows of the matrix that are computed at once
@@ -200,6 +201,30 @@ def fits_in_single(n: int, like: Array) -> bool:
     """
     free = free_memory(like)
     return free is None or 4 * n**2 <= _PART * free
+
+
+def error_in_single(n: int, size: float) -> float:
+    """Return about the norm of the round-off of a Gram matrix in float32, which hides smaller ridges.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    size : float
+        Mean of its diagonal.
+
+    Returns
+    -------
+    error : float
+        The norm of a matrix whose entries are as far off as those of the diagonal may be, with random signs.
+
+    Examples
+    --------
+    >>> from fenchel.operators import error_in_single
+    >>> float(f"{error_in_single(10_000, 1.0):.1e}")
+    1.2e-05
+    """
+    return float(np.finfo(np.float32).eps) * math.sqrt(n) * size
 
 
 def _summed(matrix: np.ndarray, A: np.ndarray) -> np.ndarray:

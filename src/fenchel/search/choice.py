@@ -25,6 +25,7 @@ from fenchel.model.training_set import TrainingSet
 from fenchel.search.contamination import is_contaminated
 from fenchel.search.race import MOST_REFINED, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
+from fenchel.search.result import Larger
 from fenchel.search.robustness import Folds, is_robust_better
 from fenchel.search.wrong_values import (
     CERTAINLY_WRONG,
@@ -107,6 +108,24 @@ class KernelChoice:
         trials = {key: [*values, *(row[key] for row in rows)] for key, values in before.items()}
         return replace(self, trials=trials)
 
+    def told_of_larger(self, parts: Sequence[Larger]) -> "KernelChoice":
+        """Return the choice with what larger parts of the sample said about the width and lam of its kernel."""
+        if not parts:
+            return self
+        best, before = self.search.candidate, self.trials | {"held_out": [0] * len(self.trials["lam"])}
+        own = {"robust": self.is_robust, **asdict(best)}
+        rows = [
+            {key: values[-1] for key, values in before.items()} | own | vars(one) | {"width": best.width * one.factor}
+            for one in parts
+        ]
+        return replace(self, trials={key: [*values, *(row[key] for row in rows)] for key, values in before.items()})
+
+    def of_width(self, factor: float) -> ScalarKernel | None:
+        """Return the kernel with a multiple of its width, ``None`` if it is not just one of the candidates."""
+        inputs, best = self.search.ridges.inputs, self.search.candidate
+        is_candidate = repr(self.search.kernel) == repr(inputs.kernel(best))
+        return inputs.kernel(replace(best, width=best.width * factor)) if is_candidate else None
+
     @property
     def parts(self) -> dict[str, Any]:
         """The parameters of a machine that were chosen."""
@@ -164,6 +183,7 @@ def choose_kernel(
     metric: Any = None,
     groups: np.ndarray | None = None,
     max_samples: int = MOST_REFINED,
+    refines: bool = True,
 ) -> KernelChoice:
     """Choose the kernel with the smallest leave-one-out error, and the losses to fit with.
 
@@ -174,7 +194,8 @@ def choose_kernel(
     on the folds is smaller.
     """
     training_set = encode(False)
-    search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups, max_samples=max_samples)
+    settings = {"max_samples": max_samples, "refines": refines}
+    search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups, **settings)
     if not is_auto(losses):
         given = as_losses(losses)
         robust = any(is_robust(loss, training_set) for loss in given)
@@ -209,6 +230,7 @@ def raced(
     metric: Any = None,
     groups: np.ndarray | None = None,
     max_samples: int = MOST_REFINED,
+    refines: bool = True,
 ) -> KernelChoice:
     """Return the choice of a kernel on points; ``task(robust)`` centres and scales the outputs robustly or not.
 
@@ -224,7 +246,7 @@ def raced(
         return training_set
 
     grid = sample.inputs.grid if sample.inputs.takes_channels else None
-    return choose_kernel(encode, losses, folds, grid is not None, grid, metric, groups, max_samples)
+    return choose_kernel(encode, losses, folds, grid is not None, grid, metric, groups, max_samples, refines)
 
 
 def _searched(
@@ -235,6 +257,7 @@ def _searched(
     metric: Any,
     groups: np.ndarray | None,
     max_samples: int,
+    refines: bool,
     ridges: Ridges | None = None,
     by_value: bool = False,
 ) -> KernelSearch:
@@ -263,6 +286,7 @@ def _searched(
         imputed=targets.row_scale is not None,
         by_value=by_value,
         blocks=sample.inputs.blocks,
+        refines=refines,
     )
     search = search if repeats is None else _of_all(search, repeats[1])
     if targets.row_scale is None:

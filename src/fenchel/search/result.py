@@ -9,7 +9,7 @@ from fenchel._statistics import ranked
 from fenchel.exceptions import ScaleWarning, warn_user
 from fenchel.losses import Loss
 
-__all__ = ["PairErrors", "SearchResult"]
+__all__ = ["Larger", "PairErrors", "SearchResult"]
 
 _FLAT = 1e-3  # relative difference of two errors that is ignored
 _A_GRID = 5  # minimum number of lams of a grid that is meant to bracket the best one
@@ -26,6 +26,20 @@ class PairErrors:
 
 
 @dataclass(frozen=True)
+class Larger:
+    """What a part of the sample has said: about one width of the kernel, at the best lam."""
+
+    n_samples: int
+    factor: float  # of the width that the search has found
+    lam: float  # of the part, relative to the mean diagonal
+    error: float
+    seconds: float
+    held_out: int  # number of samples
+    ridge: float  # lam times the weight of the part
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """Errors of every pair of a grid."""
 
@@ -37,6 +51,7 @@ class SearchResult:
     is_open: bool = True  # whether the grid of lam was extended as long as the error decreases
     is_cautious: bool = False  # whether to choose the largest lam whose error is nearly the smallest
     is_whole: bool = True  # whether all pairs are known; errors of the others are NaN
+    moved: float = 1.0  # by which larger parts of the sample have multiplied the best lam
 
     @property
     def best(self) -> tuple[int, int]:
@@ -60,7 +75,8 @@ class SearchResult:
     @property
     def lam(self) -> float:
         """The best lam."""
-        return self.lams[self.best[1]]
+        lam = self.lams[self.best[1]]
+        return lam if self.moved == 1 else float(f"{lam * self.moved:.15g}")
 
     def beyond(self) -> float | None:
         """Return the next lam beyond the end of the grid if the best point is at an end, else ``None``."""

@@ -85,6 +85,7 @@ def search_kernel(
     imputed: bool = True,
     by_value: bool = False,
     blocks: Blocks | None = None,
+    refines: bool = True,
 ) -> KernelSearch:
     """Return the kernel and the lam of the square loss with the smallest leave-one-out error.
 
@@ -130,6 +131,8 @@ def search_kernel(
         Whether a robust search moves single targets, in robust scales of their outputs, rather than whole rows.
     blocks : Blocks or None, default=None
         What the columns of inputs in parts are, without categories.
+    refines : bool, default=True
+        Whether to refine the width of the best kernel on more samples than kernels are compared on.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def search_kernel(
     candidates = list(candidates)
     share = float(np.sum(counts[order]) / np.sum(counts))
     clean = partial(cleaned_targets, by_value=by_value) if robust else None
-    found = _found(ridges, Y[order], seen, candidates, clean, order, share, len(X) > MOST_SAMPLES)
+    found = _found(ridges, Y[order], seen, candidates, clean, order, share, len(X) > MOST_SAMPLES, refines)
     return replace(found, by_value=robust and by_value)
 
 
@@ -215,16 +218,17 @@ def _found(
     order: np.ndarray,
     share: float,
     is_part: bool,
+    refines: bool,
 ) -> KernelSearch:
     """Return the result of a search on samples in random order.
 
     ``order`` holds their places in the data, and ``share`` is their part of the weight of the data. ``is_part`` says
-    whether the race has a part of the data.
+    whether the race has a part of the data, ``refines`` whether the width is refined where that is so.
     """
     cost = race_cost(min(len(Y), MOST_SAMPLES), len(candidates), is_part)
     with part(cost / (cost + _winner_cost(len(Y)))):
         best, trials = _winner(ridges, Y, seen, candidates, clean, is_part)
-    if len(Y) > MOST_SAMPLES:
+    if refines and len(Y) > MOST_SAMPLES:
         best, more = _refined(ridges, Y, seen, best, clean)
         trials += more
     ridge = ridges.of(best, len(Y))
