@@ -194,8 +194,8 @@ def choose_kernel(
     on the folds is smaller.
     """
     training_set = encode(False)
-    settings = {"max_samples": max_samples, "refines": refines}
-    search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups, **settings)
+    search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups)
+    search = partial(search, max_samples=max_samples, refines=refines)
     if not is_auto(losses):
         given = as_losses(losses)
         robust = any(is_robust(loss, training_set) for loss in given)

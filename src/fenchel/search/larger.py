@@ -77,9 +77,10 @@ class Ladder:
     def _on(self, sample: Sample, ridge: float, factor: float) -> Iterator[Larger]:
         """Yield what a part says about a width, and about its neighbours until one is better."""
         first = self._trial(sample, ridge, factor)
-        if first is not None:
-            yield first
-        for step in _WIDTHS if first is not None else ():
+        if first is None:
+            return
+        yield first
+        for step in _WIDTHS:
             other = self._trial(sample, ridge, factor * step)
             if other is not None:
                 yield other
