@@ -239,12 +239,11 @@ class TestScalarOutputs:
     def test_points_of_their_own(self, rng, skfda):
         points = rng.uniform(size=(8, 3))
         scattered = skfda.FDataIrregular(3 * np.arange(8), points.reshape(-1, 1), rng.standard_normal((24, 1)))
-        for estimator in (OperatorKernelRegressor(), FunctionalRegressor()):
-            y = rng.standard_normal((8, 4))
-            with pytest.raises(ValueError, match=r"Input curves must be observed at the same points\. Smooth"):
-                estimator.fit(scattered, y)
-        with pytest.raises(ValueError, match=r"observed at the same points: an array .* Got pairs \(points, values\)"):
-            FunctionalRegressor().fit([(at, at**2) for at in points], y)
+        y = rng.standard_normal((8, 4))
+        for inputs in (scattered, [(at, at**2) for at in points]):
+            assert FunctionalRegressor().fit(inputs, y).predict(inputs).shape == (8, 4)
+            with pytest.raises(ValueError, match=r"Inputs in parts need kernel='auto'"):
+                OperatorKernelRegressor().fit(inputs, y)
 
 
 class TestTorch:

@@ -132,13 +132,7 @@ def to_fdata(curves: Outputs, **names: object) -> Outputs:
 
 def input_curves(X: Inputs, grid: np.ndarray | None) -> Curves:
     """Return input functions of scikit-fda at the points of the training functions, or at their own if None."""
-    curves = as_curves(X, name="X") if grid is None else at_training_points(X, grid, "X")
-    if type(X).__name__ == "FDataIrregular" and np.isnan(curves.values).any():
-        raise ValueError(
-            "Input curves must be observed at the same points. Smooth them first, with a penalty if the points are "
-            "few: to_basis and BasisSmoother of scikit-fda."
-        )
-    return curves
+    return as_curves(X, name="X") if grid is None else at_training_points(X, grid, "X")
 
 
 def _numbers(labels: Array) -> np.ndarray | None:

@@ -7,11 +7,14 @@ from typing import Any, cast
 import numpy as np
 
 from fenchel._array import Inputs, Outputs, has_shape
+from fenchel.data.curves import Curves
 from fenchel.data.fdata import classes_of, is_fdata
 from fenchel.data.frames import columns_of
+from fenchel.data.pairs import is_pairs
 
 __all__: list[str] = []
 
+_CURVES = "curves"  # name of the only part
 _REST = "columns"  # name of the columns of a frame that are no curves
 
 
@@ -33,6 +36,16 @@ def parts_of(X: Inputs) -> dict[str, Outputs]:
         kept = [not _is_function_column(frame.iloc[:, k]) for k in range(frame.shape[1])]
         given |= {_REST: frame.loc[:, kept]} if rest else {}
     return {name: part for key, value in given.items() for name, part in _split(key, value)}
+
+
+def as_parts(X: Inputs, takes_missing: bool) -> Inputs:
+    """Return curves with points of their own, or with gaps where these are taken, as the only part; others as given."""
+    is_own = is_pairs(X) and all(isinstance(pair, tuple) for pair in X)  # lists may be nested arrays
+    if is_own or (is_fdata(X) and type(X).__name__ == "FDataIrregular"):
+        return {_CURVES: X}
+    values = X.data_matrix if is_fdata(X) and hasattr(X, "data_matrix") else X
+    is_curves = isinstance(values, np.ndarray) and values.ndim == 3 and values.dtype.kind == "f"
+    return {_CURVES: X} if takes_missing and is_curves and bool(np.isnan(values).any()) else X
 
 
 def spread(X: Inputs) -> list[Outputs]:
@@ -57,7 +70,9 @@ def is_category(values: Outputs) -> bool:
     """Whether values (n,) are names rather than numbers."""
     if classes_of(values, "pandas") and hasattr(getattr(values, "dtype", None), "categories"):
         return True
-    array = np.asarray(values) if not is_fdata(values) else np.zeros(0)
+    if is_fdata(values) or is_pairs(values) or isinstance(values, Curves):
+        return False
+    array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "OUST":
         return False
     return not all(is_missing(one) or isinstance(one, Real) for one in array.tolist())

@@ -14,8 +14,7 @@ from fenchel._array import Array, Outputs, as_like, as_rows, dense, has_shape, i
 from fenchel._check import check_array, check_finite, not_times, outputs_like, unmasked
 from fenchel.data.frames import columns_of, without_sparse_columns
 from fenchel.data.functional import Curves, input_curves, is_fdata, to_fdata
-from fenchel.data.pairs import is_pairs
-from fenchel.data.parts import is_parts
+from fenchel.data.parts import as_parts, is_parts
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import OperatorKernel, ScalarKernel
 from fenchel.kernels.columns import PartName
@@ -61,6 +60,7 @@ class InputForm:
         Outputs are checked by scikit-learn together with the inputs, with its ``options``, which require them. With
         ``takes_gaps`` they are numbers, or rows of numbers, and may be NaN.
         """
+        X = as_parts(X, takes_missing)
         X, parts = learned_parts(X) if is_parts(X) else (X, ())
         X, grid = _function_values(plain(X, "X"), None, takes_channels)
         y = plain(y, "y")
@@ -207,11 +207,6 @@ def _numbers(y: np.ndarray) -> np.ndarray:
 def _function_values(X: Outputs, grid: np.ndarray | None, takes_channels: bool) -> tuple[Outputs, np.ndarray | None]:
     """Return scikit-fda functions as their values at the points of the training functions, and these points."""
     if not is_fdata(X):
-        if takes_channels and is_pairs(X) and all(isinstance(pair, tuple) for pair in X):  # lists may be nested arrays
-            raise ValueError(
-                "Input curves must be observed at the same points: an array (n, m) or (n, m, c). Got pairs (points, "
-                "values), which only outputs may be. Interpolate or smooth them to common points first."
-            )
         if not takes_channels and has_shape(X) and len(X.shape) == 3 and X.shape[0]:
             X = namespace(X).reshape(X, (X.shape[0], -1))  # curves with channels, as those of scikit-fda
         return X, None

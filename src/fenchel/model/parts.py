@@ -13,7 +13,7 @@ from fenchel._array import Array, Inputs, Outputs, dense, has_shape, host, is_ho
 from fenchel._check import check_finite, not_times, unmasked
 from fenchel.data.containers import length
 from fenchel.data.frames import column_names
-from fenchel.data.functional import Curves, as_curves, input_curves, is_fdata
+from fenchel.data.functional import Curves, as_curves, brings_points, input_curves, is_fdata
 from fenchel.data.pairs import is_pairs
 from fenchel.data.parts import is_category, is_missing, parts_of
 from fenchel.data.quadrature import trapezoid_weights
@@ -21,6 +21,7 @@ from fenchel.exceptions import DataWarning, warn_user
 from fenchel.kernels import Completed, Constant, Gaussian, Indicators, ScalarKernel, Standardized
 from fenchel.kernels.images import OfImages
 from fenchel.kernels.standardized import moments
+from fenchel.model.smoothed_curves import CurveSmoother
 
 __all__ = [
     "Blocks",
@@ -92,6 +93,7 @@ class PartForm:
     grid: np.ndarray | None = None  # points of curves
     names: tuple[object, ...] | None = None  # of the columns of a frame
     levels: np.ndarray | None = None  # of a category, as numbers that name them
+    smoother: CurveSmoother | None = None  # of curves with gaps, or observed at points of their own
 
     @classmethod
     def learn(cls, name: str, values: Outputs) -> tuple[Self, np.ndarray]:
@@ -101,8 +103,10 @@ class PartForm:
             return cls(name, (), levels=np.unique(codes)), codes[:, None]
         if _is_curves(values):
             curves = as_curves(values, name=_told(name))
-            rows = _complete(curves, name).reshape(len(curves), len(curves.grid), -1)
-            return cls(name, rows.shape[1:], curves.grid), rows.reshape(len(rows), -1)
+            smoother = None if curves.is_complete else CurveSmoother.of(curves)
+            grid = curves.grid if smoother is None else smoother.grid
+            rows = _values(curves, smoother, name)
+            return cls(name, rows.shape[1:], grid, smoother=smoother), rows.reshape(len(rows), -1)
         rows = _numbers(values, name)
         return cls(name, rows.shape[1:], names=column_names(values)), rows
 
@@ -114,8 +118,17 @@ class PartForm:
         if self.grid is not None:
             if not _is_curves(values):
                 raise ValueError(f"{told} must hold curves, as the training inputs did. Got {_kind(values)}.")
-            curves = input_curves(values, self.grid) if is_fdata(values) else as_curves(values, name=told)
-            rows = _complete(curves, self.name)
+            is_function = is_fdata(values) and self.smoother is None
+            curves = input_curves(values, self.grid) if is_function else as_curves(values, name=told)
+            if math.prod(curves.values.shape[2:]) != self.shape[1]:
+                raise ValueError(
+                    f"{told} must have {self.shape[1]} channels. Got values of shape {curves.values.shape}."
+                )
+            if self.smoother is not None and not brings_points(values) and tuple(self.grid[[0, -1]]) != (0.0, 1.0):
+                raise ValueError(
+                    f"{told} must come with points, as in training: pairs (points, values), or functions of scikit-fda."
+                )
+            rows = _values(curves, self.smoother, self.name)
             return self._checked(rows.reshape(len(rows), -1))
         if self.names is not None and (found := column_names(values)) is not None:
             if set(found) != set(self.names):
@@ -186,6 +199,8 @@ def flattened(X: Inputs, forms: Sequence[PartForm]) -> np.ndarray:
     """Return new inputs in parts as columns of one array; parts are found by name."""
     wanted = [form.name for form in forms]
     is_named = isinstance(X, Mapping) or "DataFrame" in {kind.__name__ for kind in type(X).__mro__}
+    if not is_named and len(forms) == 1:
+        X, is_named = {wanted[0]: X}, True
     if not is_named:
         raise ValueError(f"X must have the parts {wanted}, as the training inputs did. Got {_kind(X)}.")
     parts = parts_of(X)
@@ -257,13 +272,17 @@ def _is_curves(values: Outputs) -> bool:
     return is_array or isinstance(values, Curves) or is_fdata(values) or is_pairs(values)
 
 
-def _complete(curves: Curves, name: str) -> np.ndarray:
-    """Return the values of curves; raise if some are missing."""
+def _values(curves: Curves, smoother: CurveSmoother | None, name: str) -> np.ndarray:
+    """Return the values of curves at common points, (n, m, c); smoothed if those of the training curves were."""
+    if smoother is not None:
+        return smoother(curves)
     if not curves.is_complete:
         raise ValueError(
-            f"The curves of {_told(name)} must be complete. Smooth them to common points first: to_basis of scikit-fda."
+            f"The curves of {_told(name)} must be complete, as the training curves were. Smooth them to common points "
+            "first, or fit to some curves with gaps too."
         )
-    return np.asarray(host(curves.values), dtype=np.float64)
+    values = np.asarray(host(curves.values), dtype=np.float64)
+    return values.reshape(len(curves), len(curves.grid), -1)
 
 
 def _numbers(values: Outputs, name: str) -> np.ndarray:
