@@ -4,11 +4,27 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
+from sklearn.utils import get_tags
 
 import fenchel
-from fenchel import ConformalRegressor, LearnedMetricRegressor, OperatorKernelRegressor, OperatorKernelRegressorCV
+from fenchel import (
+    ConformalRegressor,
+    CostSensitiveClassifier,
+    LearnedMetricRegressor,
+    LossTrickPredictor,
+    OperatorKernelRegressor,
+    OperatorKernelRegressorCV,
+    QuantileFunctionRegressor,
+    QuantileFunctionRegressorCV,
+    RobustRefit,
+    StructuredPredictor,
+    StructuredPredictorCV,
+)
 from fenchel.kernels import Completed, Gaussian, Linear
+
+COSTS = {CostSensitiveClassifier: (0.5,)}
 
 
 @pytest.fixture
@@ -52,6 +68,29 @@ def test_frames_files_and_bands(sample, tmp_path):
     assert np.mean(band.contains(Y)) > 0.7
 
 
+def test_gaps_that_are_new(sample):
+    X, Y = sample
+    whole, weights = np.nan_to_num(X), np.arange(len(X)) % 3
+    for model, y in [
+        (OperatorKernelRegressorCV(), Y),
+        (OperatorKernelRegressor("auto"), Y),
+        (QuantileFunctionRegressorCV(), Y[:, 0]),
+        (StructuredPredictorCV(), (Y > 0).astype(int)),
+    ]:
+        model.fit(whole, y, sample_weight=weights)
+        medians = np.median(np.repeat(whole, weights, axis=0), axis=0)
+        new = np.where(np.isnan(X), medians, X)
+        assert_array_equal(model.predict(X), model.predict(new))
+
+
+def test_refits_meet_gaps_that_they_have_not_seen(rng):
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
+    X[7, 1] = np.nan  # one sample, which is wrong and left out
+    Y[:, 0] = np.sin(X[:, 0]) + 0.1 * Y[:, 0] + 8 * (np.arange(60) == 7)
+    model = RobustRefit(trim=None).fit(X, Y)
+    assert model.is_outlier_[7] and np.all(np.isfinite(model.predict(X)))
+
+
 def test_given_kernels_and_metrics_need_complete_inputs(sample):
     X, Y = sample
     with pytest.raises(ValueError, match="X must be finite"):
@@ -71,3 +110,31 @@ def test_the_kernel_by_itself(sample):
     assert_allclose(kernel(X), images @ images.T, atol=1e-12)
     with pytest.raises(ValueError, match="The medians of Completed depend on the training sample"):
         Completed(Gaussian())(X, X)
+
+
+@pytest.mark.parametrize(
+    "model", [StructuredPredictorCV(), QuantileFunctionRegressorCV()], ids=lambda m: type(m).__name__
+)
+def test_other_searches(sample, model, tmp_path):
+    X, Y = sample
+    y = (Y > 0).astype(int) if isinstance(model, StructuredPredictorCV) else Y[:, 0]
+    imputer = SimpleImputer(strategy="median", add_indicator=True).fit(X)
+    fitted, by_hand = clone(model).fit(X, y), clone(model).fit(imputer.transform(X), y)
+    assert fitted.search_["gaps"][0] == [1, 2] and fitted.best_lam_ == pytest.approx(by_hand.best_lam_)
+    assert_allclose(fitted.predict(X), by_hand.predict(imputer.transform(X)), atol=1e-6)
+    assert fitted.duality_gap_ <= model.tol and get_tags(fitted).input_tags.allow_nan
+    fenchel.save(fitted, tmp_path / "model.skops")
+    assert_array_equal(fenchel.load(tmp_path / "model.skops").predict(X), fitted.predict(X))
+
+
+def test_plain_predictors_with_a_kernel_from_the_data(sample):
+    X, Y = sample
+    imputed = SimpleImputer(strategy="median", add_indicator=True).fit_transform(X)
+    for model, y in [
+        (StructuredPredictor("auto"), (Y > 0).astype(int)),
+        (LossTrickPredictor("auto", task_loss="hamming"), (Y > 0).astype(int)),
+        (QuantileFunctionRegressor("auto", lam=1e-2), Y[:, 0]),
+        (CostSensitiveClassifier("auto"), Y[:, 0] > 0),
+    ]:
+        predictions = [clone(model).fit(rows, y).predict(rows, *COSTS.get(type(model), ())) for rows in (X, imputed)]
+        assert_allclose(*predictions, atol=1e-6)

@@ -11,8 +11,11 @@ from fenchel import (
     ConformalRegressor,
     FunctionalRegressor,
     FunctionalRegressorCV,
+    LossTrickPredictor,
     OperatorKernelRegressor,
     OperatorKernelRegressorCV,
+    QuantileFunctionRegressorCV,
+    StructuredPredictorCV,
 )
 from fenchel.exceptions import DataWarning, IncompatibleError
 from fenchel.kernels import FunctionalGaussian, Gaussian, Part
@@ -191,3 +194,25 @@ def test_codes_name_categories_whatever_their_number():
     assert codes[0] == codes[2] != codes[1]
     assert len(form.levels) == 3
     assert_array_equal(form.read(pd.Series(["a", "b"], dtype="category")), codes[[1, 0]])
+
+
+def test_quantiles_labels_and_the_loss_trick(rng):
+    shift, t = rng.normal(size=40), np.linspace(0, 1, 12)
+    X = {
+        "curve": np.sin(2 * np.pi * t + shift[:, None])[:, :, None],
+        "place": rng.normal(size=(40, 2)),
+        "kind": np.array(["a", "b"])[rng.integers(0, 2, 40)],
+    }
+    X["place"][3, 1] = np.nan
+    y = 2 * shift + X["place"][:, 0]
+    labels = np.column_stack([y > 0, shift > 0]).astype(int)
+    for model, outputs in [
+        (QuantileFunctionRegressorCV(), y),
+        (StructuredPredictorCV(), labels),
+        (LossTrickPredictor(task_loss="hamming"), labels),
+    ]:
+        predictions = model.fit(X, outputs).predict(dict(reversed(X.items())))
+        assert_array_equal(predictions, model.predict(X))
+        assert np.mean((predictions > 0) == (outputs > 0)) > 0.8
+        with pytest.raises(ValueError, match="parts"):
+            model.predict({"curve": X["curve"]})

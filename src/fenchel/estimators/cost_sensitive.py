@@ -16,11 +16,13 @@ from fenchel.approximations import Approximation
 from fenchel.data.frames import column_names, in_container
 from fenchel.kernels import Gaussian, KernelLike, is_pairwise
 from fenchel.losses import CostSensitiveHinge, Loss
-from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.forms import InputForm, OutputForm, plain
+from fenchel.model.input_gaps import fills_gaps, with_medians
 from fenchel.model.levels import LevelCodec, LevelTask, as_levels, level_quadrature
 from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
+from fenchel.model.vectors import with_values
 from fenchel.representations import Coordinates
 from fenchel.solvers import Solver
 
@@ -35,11 +37,12 @@ class Signs(LevelTask):
         """Return checked data; the classes are set on the owner."""
         if y is None:
             raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
-        names = column_names(y)
+        names, (y, seen) = column_names(y), _known_labels(plain(y, "y"))
+        form = {"is_pairwise": is_pairwise(self.kernel), "takes_missing": fills_gaps(self.kernel)}
         if is_host(X):
-            X, y, inputs = InputForm.learn(owner, X, y, is_pairwise=is_pairwise(self.kernel))
+            X, y, inputs = InputForm.learn(owner, X, y, **form)
         else:
-            X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
+            X, _, inputs = InputForm.learn(owner, X, **form)
             y = np.asarray(y if is_host(y) else host(y))
             if y.shape != (X.shape[0],):
                 raise ValueError(f"y must have shape ({X.shape[0]},), one label for each sample. Got {y.shape}.")
@@ -54,12 +57,25 @@ class Signs(LevelTask):
         if len(classes) < 2:
             raise ValueError(f"y must hold two classes. Got one class only, {classes.tolist()[0]!r}.")
         vars(owner)["classes_"] = classes
-        return Sample.of(X, np.where(y == classes[1], 1.0, -1.0), inputs, OutputForm(names=names), sample_weight)
+        values = np.where(y == classes[1], 1.0, -1.0)
+        values[~seen] = np.nan
+        sample = with_values(Sample.of(X, values, inputs, OutputForm(names=names), sample_weight))
+        return with_medians(sample, self.kernel)
 
     def learn(self, sample: Sample) -> tuple[LevelCodec, Coordinates]:
         """Return the labels at every cost."""
         values = as_like(np.repeat(sample.y[:, None], len(self.nodes()[0]), axis=1), sample.X)
         return self.coordinates(values, sample)
+
+
+def _known_labels(y: Outputs) -> tuple[Outputs, np.ndarray]:
+    """Return labels with one that is known in place of each missing one, and which are known."""
+    labels = np.asarray(y if is_host(y) else host(y))
+    is_missing = [(isinstance(label, float) and label != label) or label is None for label in labels.ravel().tolist()]
+    seen = ~np.array(is_missing, dtype=bool)
+    if seen.all() or not seen.any():
+        return y, seen
+    return np.where(seen.reshape(labels.shape), labels, labels.ravel()[seen][0]), seen
 
 
 @dataclass(frozen=True)

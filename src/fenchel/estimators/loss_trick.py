@@ -22,12 +22,14 @@ from fenchel.kernels import Constant, KernelLike
 from fenchel.losses import Loss
 from fenchel.losses.profile import Quadratic
 from fenchel.model.fit import Fit, learn
+from fenchel.model.input_gaps import fills_gaps
 from fenchel.model.machine import spec_of
 from fenchel.model.output_weights import Weights
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
 from fenchel.model.training_set import TrainingSet
 from fenchel.resample.ridge import double_expansion
+from fenchel.search.as_numbers import AsNumbers
 from fenchel.search.choice import KernelChoice, is_auto
 from fenchel.search.decoders import DecoderChoice
 from fenchel.search.race import race_share, search_kernel
@@ -202,7 +204,6 @@ class LossTrickPredictor(SearchMachine):
         for name in ("found_", "best_estimator_"):
             self.__dict__.pop(name, None)  # from an earlier fit, perhaps with other settings
         task = self._task()
-        task = replace(task, kernel="gaussian") if is_auto(self.kernel) else task
         self._own_decoder(task.task_loss)  # raises if it is invalid
         sample, choice = task.sample(self, X, y, sample_weight), None
         if is_auto(self.kernel):
@@ -358,6 +359,7 @@ class LossTrickPredictor(SearchMachine):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = fills_gaps(self.kernel)
         return tags
 
 
@@ -366,13 +368,15 @@ def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:
 
     Costs are not centred, since the weights need not sum to one.
     """
-    sample = _distinct(sample)
+    given = AsNumbers.of(sample)
+    sample = _distinct(given.numbers)
     some = shuffled(sample.contents())[:_PROFILE]
     costs = task.task_loss.resolve(sample.y).matrix(sample.y[some], sample.y).T
     sample = sample.double()
-    search = search_kernel(sample.X, costs, sample.weights)
+    search = search_kernel(sample.X, costs, sample.weights, blocks=sample.inputs.blocks)
     training_set = TrainingSet.learn(replace(task, kernel=Constant()), sample, task.spec.exactly())
-    return KernelChoice.of(training_set, [task.spec.loss], False, {False: search})
+    choice = KernelChoice.of(training_set, [task.spec.loss], False, {False: search})
+    return replace(given, sample=sample).choice(choice)
 
 
 def _distinct(sample: Sample) -> Sample:

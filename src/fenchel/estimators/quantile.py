@@ -18,12 +18,13 @@ from fenchel.kernels import KernelLike, Laplacian, as_operator_kernel, is_pairwi
 from fenchel.losses import Loss, Pinball
 from fenchel.model.fit import Fit
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
+from fenchel.model.input_gaps import fills_gaps, with_medians
 from fenchel.model.levels import LevelCodec, LevelTask, level_quadrature
 from fenchel.model.marginal_quantiles import MarginalQuantiles
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
-from fenchel.model.vectors import VectorCodec
+from fenchel.model.vectors import VectorCodec, with_values
 from fenchel.representations import Coordinates, Euclidean
 from fenchel.search.choice import distinct
 from fenchel.solvers import Solver
@@ -44,10 +45,25 @@ class Quantiles(LevelTask):
             raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
         names = column_names(y)
         X, y, inputs = InputForm.learn(
-            owner, X, y, is_pairwise=is_pairwise(self.kernel), multi_output=True, y_numeric=True
+            owner,
+            X,
+            y,
+            takes_missing=fills_gaps(self.kernel),
+            is_pairwise=is_pairwise(self.kernel),
+            takes_gaps=True,
         )
-        y = vectors_like(y, X)
-        return Sample.of(X, y, inputs, OutputForm(tuple(y.shape[1:]), names=names), sample_weight)
+        y = vectors_like(y, X, takes_gaps=True)
+        form = OutputForm(tuple(y.shape[1:]), names=names)
+        sample = with_values(Sample.of(X, y, inputs, form, sample_weight))
+        lacking = np.flatnonzero(np.isnan(host(sample.y)).reshape(sample.n_samples, -1).any(axis=1))
+        if len(lacking):
+            place = lacking[0] if sample.index is None else sample.index[lacking[0]]
+            raise ValueError(
+                f"y must have all outputs of a sample, or none. Some are missing in {len(lacking)} of "
+                f"{sample.n_samples} samples, the first at index {place}. Drop these samples, or fit each output by "
+                "itself on those that have it."
+            )
+        return with_medians(sample, self.kernel)
 
     def learn(self, sample: Sample) -> tuple[LevelCodec, Coordinates]:
         """Return the marginal quantiles or the pilot, and the outputs relative to them."""

@@ -29,6 +29,7 @@ from fenchel.model.memory import warn_of_last_fit
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
 from fenchel.resample.folds import blocks_of
+from fenchel.search.as_numbers import AsNumbers
 from fenchel.search.choice import distinct, is_auto, trial_table
 from fenchel.search.path import path
 from fenchel.search.race import race_share, search_kernel
@@ -311,10 +312,11 @@ def _codec(training_set: TrainingSet) -> LevelCodec:
 def _found_kernel(search: Search, sample: Sample) -> tuple[ScalarKernel, dict[str, list[Any]]]:
     """Return the kernel with the smallest leave-one-out error of the pilot's regressions, and the trials."""
     search.folds_of(sample)  # raises if there are too few samples
-    sample, _ = distinct(sample, search.groups)
-    targets = pilot_targets(host(sample.y).reshape(sample.n_samples, -1), sample.counts)
-    result = search_kernel(sample.X, targets, sample.weights, groups=sample.kept(search.groups))
-    return result.kernel, trial_table({False: result})
+    given = AsNumbers.of(sample)
+    once, _ = distinct(given.numbers, search.groups)
+    targets = pilot_targets(host(once.y).reshape(once.n_samples, -1), once.counts)
+    result = search_kernel(once.X, targets, once.weights, groups=once.kept(search.groups), blocks=once.inputs.blocks)
+    return given.kernel(result.kernel), given.trials(trial_table({False: result}))
 
 
 def _searched_rest(search: Search, training_set: TrainingSet) -> SearchResult:

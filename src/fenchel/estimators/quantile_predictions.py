@@ -13,6 +13,7 @@ from fenchel._check import Interval, check_finite, check_parameter, unmasked
 from fenchel.data.frames import in_container, with_arrays
 from fenchel.data.quadrature import interpolation
 from fenchel.estimators.quantile_pilot import QuantilePilot, pinball
+from fenchel.model.input_gaps import fills_gaps
 from fenchel.model.levels import LevelCodec, as_levels
 from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.marginal_quantiles import MarginalQuantiles
@@ -159,6 +160,7 @@ class QuantileRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = fills_gaps(self.kernel)
         return tags
 
 

@@ -21,7 +21,7 @@ from fenchel.model.memory import can_stream, check_fits, width_of
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
-from fenchel.search.as_numbers import as_numbers
+from fenchel.search.as_numbers import AsNumbers
 from fenchel.search.choice import KernelChoice, check_metric, is_auto, raced
 from fenchel.search.larger import Ladder, sizes
 from fenchel.search.race import MOST_REFINED, race_share
@@ -229,14 +229,15 @@ class PairSearchMachine(SearchMachine, Generic[Machine]):
             return Prepared(machines[False], training_set, search.on(training_set), None, whole)
         losses = self.losses if self.races_robust else search.losses
         metric = self.get_params(deep=False).get("metric")
-        most, (filled, back) = self.most_raced, as_numbers(sample, metric)
+        most, given = self.most_raced, AsNumbers.of(sample, metric)
         is_climbed = self._climbs and search.is_open and bool(sizes(whole.n_samples, whole.n_samples))
+        refines = not is_climbed
         with part(race_share(sample.n_samples, most)):
             choice = raced(
-                tasks.__getitem__, filled, spec, search.few_folds, losses, metric, search.groups, most, not is_climbed
+                tasks.__getitem__, given.numbers, spec, search.few_folds, losses, metric, search.groups, most, refines
             )
         with part(self._after_race):
-            choice = back(self._extended(choice, search, sample))
+            choice = given.choice(self._extended(choice, search, sample))
         machine = machines[choice.is_robust].set_params(**choice.parts)
         training_set, search = self._narrowed(choice, search, machine, spec, **form)
         return Prepared(machine, training_set, search.on(training_set, is_free=search.is_open), choice, whole)

@@ -28,6 +28,7 @@ from fenchel.kernels import Gaussian, Identity, KernelLike, OperatorLike, as_ope
 from fenchel.losses import Loss
 from fenchel.metrics import hamming_losses
 from fenchel.metrics.labels import LABEL_LOSSES
+from fenchel.model.input_gaps import fills_gaps
 from fenchel.model.machine import Fitted, task_of
 from fenchel.model.training_set import TrainingSet
 from fenchel.representations import KernelOutputs
@@ -356,6 +357,7 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not is_auto(self.kernel)  # standardised inputs are dense
+        tags.input_tags.allow_nan = fills_gaps(self.kernel)
         return tags
 
 

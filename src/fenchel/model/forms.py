@@ -40,6 +40,7 @@ class InputForm:
     library: str = "numpy"
     parts: tuple[PartForm, ...] = ()  # of inputs of several kinds, whose columns are those of one array
     blocks: Blocks | None = None  # what these columns are
+    medians: np.ndarray | None = None  # of the columns, for gaps in new inputs if there were none before
 
     @classmethod
     def learn(
@@ -111,6 +112,8 @@ class InputForm:
                     f"X has rows of shape {tuple(X.shape[1:])}, but the model was fitted with {self.shape}."
                 )
             raise ValueError(f"X has {X.shape[1]} features, but the model was fitted with {self.shape[0]}.")
+        if self.medians is not None and is_host(X) and not is_sparse(X) and np.isnan(X).any():
+            X = np.where(np.isnan(X), self.medians.astype(X.dtype), X)
         return X
 
     def named(self, kernel: Kernel) -> Kernel:

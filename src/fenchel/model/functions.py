@@ -27,13 +27,13 @@ from fenchel.kernels import (
     Standardized,
     as_scalar_kernel,
     is_pairwise,
-    takes_missing,
 )
 from fenchel.kernels.scalar_kernel import BoundKernel
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.codec import Codec, Reading, Task
 from fenchel.model.curve_center import CurveCenter, channel_scales
 from fenchel.model.forms import InputForm, OutputForm
+from fenchel.model.input_gaps import fills_gaps, is_open, with_medians
 from fenchel.model.parts import default_kernel
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
@@ -144,7 +144,7 @@ class Functions(Task):
             owner,
             X,
             takes_channels=True,
-            takes_missing=takes_missing(self.kernel) or self.is_open or (self.kernel is None and is_parts(X)),
+            takes_missing=fills_gaps(self.kernel) or (self.kernel is None and is_parts(X)),
             is_pairwise=is_pairwise(self.kernel),
         )
         curves = as_curves(y, self.grid, "y")
@@ -154,12 +154,7 @@ class Functions(Task):
         _check_operator_fits(curves)
         labels = function_names(y, "argument_names", "coordinate_names")
         form = OutputForm(tuple(curves.values.shape[1:]), labels, names=column_names(y))
-        return Sample.of(X, curves, inputs, form, sample_weight)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the kernel is chosen from the data."""
-        return isinstance(self.kernel, str) and self.kernel == "auto"
+        return with_medians(Sample.of(X, curves, inputs, form, sample_weight), self.kernel)
 
     def unlearned(self) -> CurveRepresentation:
         """Return the representation of the curves, not fitted."""
@@ -201,10 +196,10 @@ class Functions(Task):
 
     def _input_kernel(self, sample: Sample) -> ScalarKernel:
         """Return the scalar kernel of the inputs."""
-        if sample.inputs.blocks is not None and (self.kernel is None or self.is_open):
+        if sample.inputs.blocks is not None and (self.kernel is None or is_open(self.kernel)):
             return default_kernel(sample.X, sample.inputs.blocks, sample.weights)
         kernel = FunctionalGaussian("median") if self.kernel is None else as_scalar_kernel(self.kernel)
-        if self.is_open:
+        if is_open(self.kernel):
             by = "auto" if sample.inputs.grid is None else "channel"
             kernel = Standardized(FunctionalGaussian("median"), by=by)
         return _on_inputs(kernel, sample)

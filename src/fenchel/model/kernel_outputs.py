@@ -18,11 +18,11 @@ from fenchel.kernels import (
     as_operator_kernel,
     as_scalar_kernel,
     is_pairwise,
-    takes_missing,
 )
 from fenchel.kernels.vectors import VectorKernel
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, is_regular, plain
+from fenchel.model.input_gaps import fills_gaps, with_medians
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
 from fenchel.representations import Coordinates, KernelOutputs
@@ -65,7 +65,7 @@ class Objects(Task):
             owner,
             X,
             takes_sparse=True,
-            takes_missing=takes_missing(self.kernel),
+            takes_missing=fills_gaps(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
         )
         names, y = column_names(y), plain(y, "y")
@@ -80,7 +80,7 @@ class Objects(Task):
             raise ValueError(
                 "Samples of weight zero are not supported with an output Gram matrix. Remove them from X and y."
             )
-        return sample
+        return with_medians(sample, self.kernel)
 
     def learn(self, sample: Sample) -> tuple[FeatureCodec, Coordinates]:
         """Return the feature space of the outputs."""
@@ -100,7 +100,7 @@ class Objects(Task):
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel times the output operator."""
-        kernel = as_operator_kernel(self.kernel, self.operator)
+        kernel = as_operator_kernel(sample.kernel_like(self.kernel), self.operator)
         return sample.inputs.named(kernel)
 
 

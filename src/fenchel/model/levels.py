@@ -109,7 +109,7 @@ class LevelTask(Task, ABC):
                 f"The 'kernel' parameter must be a scalar kernel of the inputs; use 'level_kernel' for the levels. "
                 f"Got {self.kernel!r}."
             )
-        kernel = as_scalar_kernel(self.kernel).validate()
+        kernel = as_scalar_kernel(sample.kernel_like(self.kernel)).validate()
         return sample.inputs.named(kernel)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:

@@ -24,6 +24,7 @@ from fenchel.kernels import (
 from fenchel.losses.profile import Quadratic
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, plain
+from fenchel.model.input_gaps import fills_gaps, with_medians
 from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
@@ -87,7 +88,9 @@ class Weights(Task):
             raise IncompatibleError(
                 "coupling is for surrogate='square', whose weights do not depend on the outputs. Use coupling=0."
             )
-        X, _, inputs = InputForm.learn(owner, X, is_pairwise=is_pairwise(self.kernel))
+        X, _, inputs = InputForm.learn(
+            owner, X, is_pairwise=is_pairwise(self.kernel), takes_missing=fills_gaps(self.kernel)
+        )
         names, y = column_names(y), plain(y, "y")
         outputs = self.task_loss.check(y if is_host(y) else host(y))
         if len(outputs) != X.shape[0]:
@@ -97,7 +100,7 @@ class Weights(Task):
             check_memory(32 * len(outputs) ** 2, f"A fit of {len(outputs)} samples", "Fit on a part of the sample")
         is_single = str(getattr(y, "dtype", "")).endswith("float32")
         form = OutputForm((), empty=np.zeros(0, dtype=np.float32) if is_single else None, names=names)
-        return Sample.of(X, outputs, inputs, form, sample_weight)
+        return with_medians(Sample.of(X, outputs, inputs, form, sample_weight), self.kernel)
 
     def learn(self, sample: Sample) -> tuple[Codec, Coordinates]:
         """Return the targets of the dual problem: unit vectors, one for each given sample, or features."""
@@ -139,7 +142,7 @@ class Weights(Task):
 
     def kernel_of(self, sample: Sample, codec: Codec) -> OperatorKernel:
         """Return the kernel of the inputs, times the operator that couples the weights."""
-        kernel = as_operator_kernel(self.kernel, self._operator(sample))
+        kernel = as_operator_kernel(sample.kernel_like(self.kernel), self._operator(sample))
         return sample.inputs.named(kernel)
 
 

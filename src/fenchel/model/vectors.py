@@ -16,10 +16,10 @@ from fenchel.kernels import (
     OperatorLike,
     as_operator_kernel,
     is_pairwise,
-    takes_missing,
 )
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
+from fenchel.model.input_gaps import fills_gaps, with_medians
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
 from fenchel.model.target_scale import TargetScale, standardized_targets
@@ -83,19 +83,14 @@ class Vectors(Task):
             X,
             y,
             takes_sparse=True,
-            takes_missing=takes_missing(self.kernel) or self.is_open,
+            takes_missing=fills_gaps(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
             takes_gaps=True,
         )
         is_gram = self.unlearned().is_pairwise
         y = vectors_like(y, X, takes_gaps=not is_gram)
         form = OutputForm(tuple(y.shape[1:]), names=names)
-        return with_values(Sample.of(X, y, inputs, form, sample_weight, is_gram))
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the kernel is chosen from the data, which then may lack inputs."""
-        return isinstance(self.kernel, str) and self.kernel == "auto"
+        return with_medians(with_values(Sample.of(X, y, inputs, form, sample_weight, is_gram)), self.kernel)
 
     def unlearned(self) -> Representation:
         """Return the representation of the outputs before it is learned."""
