@@ -125,6 +125,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_baseurl = f"{PLACES['documentation'].rstrip('/')}/stable/" if PLACES["documentation"] else ""
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "search_scorer.js")
 html_context = {
     "description": "Robust and sparse regression for vectors, curves and structured outputs, with certified gaps.",
     "card": f"{html_baseurl}_static/curves.png" if html_baseurl else "",
