@@ -236,6 +236,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         decoder = None if self.decoder is None else part_of(self.decoder, decoder_room, "decoder", Decoder).validate()
         kernel = as_scalar_kernel(self.kernel).validate()
         space, V = DataSpace.learn(self, X, kernel, loss, self.center, spec.approximation, sample_weight)
+        self.decoder_ = fitted_decoder(decoder, decoding_space(loss, space.representation))
         is_warm = self.warm_start and "model_" in vars(self)
         layers = self.model_.network.restarted(V, sizes, hidden, space.weights) if is_warm else None
         if layers is None:
@@ -253,7 +254,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         if self.inner_status_ == INTERRUPTED:
             text = f"{type(self).__name__}: {INTERRUPTED}. The outer layer is solved for these."
             warn_user(text, ConvergenceWarning, "not-converged")
-        self._fit_outer_layer(objective, layers, space, decoder, replace(spec, tol=self.tol))
+        self._fit_outer_layer(objective, layers, space, replace(spec, tol=self.tol))
         if space.index is not None:  # samples of weight zero have codes, too
             self.codes_ = self.transform(X)
         return self
@@ -356,14 +357,7 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
             raise ValueError("The 'hidden_kernel' parameter must be a kernel of vectors. Got a precomputed one.")
         return layer_sizes(type(self).__name__, self.n_components), hidden
 
-    def _fit_outer_layer(
-        self,
-        objective: Reduced,
-        layers: Layers,
-        space: DataSpace,
-        decoder: Decoder | None,
-        spec: Spec,
-    ) -> None:
+    def _fit_outer_layer(self, objective: Reduced, layers: Layers, space: DataSpace, spec: Spec) -> None:
         """Solve the outer layer to ``tol``, and store what predictions need."""
         V = objective.V
         codes = layers.codes(V)
@@ -383,7 +377,6 @@ class KernelAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DualE
         self.inner_coef_ = list(layers.coefs)
         self.hidden_kernel_ = layers.kernels[-1]
         self.objective_ = solution.certificate.primal + objective.inner_lam * float(layers.penalty(codes))
-        self.decoder_ = fitted_decoder(decoder, decoding_space(objective.loss, space.representation))
 
     def _coordinates(self, X: Array) -> tuple[Array, Array]:
         """Return checked data in their own dtype, and their coordinates in the feature space."""

@@ -20,7 +20,7 @@ from fenchel.data.containers import length
 from fenchel.data.content import contents
 from fenchel.data.frames import FramesOutMixin, in_container
 from fenchel.estimators.around import AroundMixin
-from fenchel.estimators.metric_rounds import MetricData, held_out_rounds, outer_product
+from fenchel.estimators.metric_rounds import MetricData, MetricRound, held_out_rounds, outer_product
 from fenchel.exceptions import IncompatibleError
 from fenchel.losses import Huber
 from fenchel.model.curve_gaps import completed_targets
@@ -150,14 +150,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
             The fitted model.
         """
         check_parameters(self, self._limits)
-        given = clone(self._inner)
-        if not is_auto(given.get_params(deep=False).get("kernel")):
-            raise IncompatibleError(
-                "The 'estimator' parameter must be a regressor that searches for its kernel, with kernel='auto'. "
-                f"Got {given!r}."
-            )
-        if "leaves" in given.get_params(deep=False):
-            given.set_params(leaves=False)  # a metric is learned from gradients, which trees do not have
+        given = self._search()
         blocks = blocks_of(order, groups, X, self.cv)
         codes = None if blocks is None else label_codes(blocks, length(X), "groups")
         given_too = {"grid": grid, "groups": codes}
@@ -178,11 +171,7 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         self.best_round_ = int(ranked(self.history_)[0])
         self.gaps_, weights, self.best_estimator_ = [], None, first
         if self.best_round_:
-            with part(1 / (self.best_round_ + 2)):
-                rounds = [data.first_round()]
-            for left in range(self.best_round_, 0, -1):
-                with part(1 / (left + 1)):
-                    rounds.append(data.next_round(rounds[-1]))
+            rounds = _rounds(data, self.best_round_)
             self.gaps_, weights = [one.model.duality_gap_ for one in rounds], rounds[-1].weights
             if is_auto(given.losses):  # errors with a learned metric are too optimistic for this choice
                 given.set_params(losses=[Huber("auto") if data.is_robust else "square"])
@@ -208,6 +197,18 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
 
+    def _search(self) -> BaseEstimator:
+        """Return the regressor, unfitted; raise if it does not search for its kernel."""
+        given = clone(self._inner)
+        if not is_auto(given.get_params(deep=False).get("kernel")):
+            raise IncompatibleError(
+                "The 'estimator' parameter must be a regressor that searches for its kernel, with kernel='auto'. "
+                f"Got {given!r}."
+            )
+        if "leaves" in given.get_params(deep=False):
+            given.set_params(leaves=False)  # a metric is learned from gradients, which trees do not have
+        return given
+
     def _folds(self, data: MetricData, is_used: np.ndarray, groups: np.ndarray | None) -> list[np.ndarray]:
         """Return the held-out samples of each fold, as indices into the samples with a positive weight."""
         if isinstance(self.cv, Integral):
@@ -223,6 +224,16 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         tags.input_tags.three_d_array = False
         tags.input_tags.allow_nan = False
         return tags
+
+
+def _rounds(data: MetricData, last: int) -> list[MetricRound]:
+    """Return the rounds up to the last one, from the first, which has no metric."""
+    with part(1 / (last + 2)):
+        rounds = [data.first_round()]
+    for left in range(last, 0, -1):
+        with part(1 / (left + 1)):
+            rounds.append(data.next_round(rounds[-1]))
+    return rounds
 
 
 def _data(

@@ -72,15 +72,11 @@ class InputForm:
             y = rest[0] if rest else None
         ndim = (2, 3) if takes_channels else (2,)
         X = _checked(X, ndim, takes_missing)
-        if not is_host(X):
-            vars(owner)["n_features_in_"] = int(X.shape[1])
-            vars(owner).pop("feature_names_in_", None)
         if is_pairwise and X.shape[1] != X.shape[0]:
             raise ValueError(f"X must be a square Gram matrix with a precomputed kernel. Got shape {tuple(X.shape)}.")
-        names = vars(owner).get("feature_names_in_")
         form = cls(
             tuple(X.shape[1:]),
-            None if names is None else tuple(names),
+            _names_noted(owner, X),
             grid,
             is_sparse(X),
             is_pairwise,
@@ -232,6 +228,15 @@ def _with_gaps(check: Callable[[Array, str], Array], values: Array, name: str, t
         check(xp.where(xp.isnan(values), xp.zeros_like(values), values), name)
         return values
     return check(values, name)
+
+
+def _names_noted(owner: BaseEstimator, X: Array) -> tuple[str, ...] | None:
+    """Return the names of the columns; note the number of those of arrays that scikit-learn has not seen."""
+    if not is_host(X):
+        vars(owner)["n_features_in_"] = int(X.shape[1])
+        vars(owner).pop("feature_names_in_", None)
+    names = vars(owner).get("feature_names_in_")
+    return None if names is None else tuple(names)
 
 
 def _library(X: Array) -> str:

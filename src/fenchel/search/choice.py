@@ -264,13 +264,10 @@ def _searched(
     """Return the kernel search of a training set; a sample given twice is left out as one of weight 2 is."""
     targets, sample = training_set.targets, training_set.sample
     rows = targets.rows if targets.row_scale is None else completed_targets(training_set.codec, targets)
-    X, weights, observed, kept_groups = sample.X, sample.weights, targets.observed, sample.kept(groups)
-    repeats = repeated_pairs(sample, groups)
-    if repeats is not None:
-        first, which = repeats
-        X, rows, weights = host(X)[first], host(rows)[first], np.bincount(which, sample.counts)
-        observed = None if observed is None else host(observed)[first]
-        kept_groups = None if kept_groups is None else kept_groups[first]
+    given = sample.X, rows, targets.observed, sample.kept(groups)
+    first, which = repeated_pairs(sample, groups) or (slice(None), None)
+    X, rows, observed, kept_groups = (None if one is None else host(one)[first] for one in given)
+    weights = sample.weights if which is None else np.bincount(which, sample.counts)
     search = search_kernel(
         X,
         rows,
@@ -288,7 +285,7 @@ def _searched(
         blocks=sample.inputs.blocks,
         refines=refines,
     )
-    search = search if repeats is None else _of_all(search, repeats[1])
+    search = search if which is None else _of_all(search, which)
     if targets.row_scale is None:
         return search
     rows = host(targets.row_scale)[search.index]
