@@ -60,18 +60,21 @@ def covering(rows: Sequence[Sequence[Hashable]], kinds: Sequence[Sequence[Hashab
     missing = [
         {*_pairs(case), *(value for value in case if len(case) == 1 or peers[value[0], value[2]] > 1)} for case in cases
     ]
-    holders = defaultdict(list)
-    for place, goals in enumerate(missing):
+    holders, users = defaultdict(list), defaultdict(list)
+    for place, (goals, values) in enumerate(zip(missing, cases, strict=True)):
         for goal in goals:
             holders[goal].append(place)
+        for value in values:
+            users[value].append(place)
     chosen: set[int] = set()
-    uses: Counter[Hashable] = Counter()
-    while any(missing):
-        most = max(map(len, missing))
-        equal = [place for place, goals in enumerate(missing) if len(goals) == most]
-        best = min(equal, key=lambda place: sum(uses[value] for value in cases[place]))
+    uses = [0] * len(cases)  # of the values of each case
+    while left := [place for place, goals in enumerate(missing) if goals]:
+        most = max(len(missing[place]) for place in left)
+        best = min((place for place in left if len(missing[place]) == most), key=uses.__getitem__)
         chosen.add(best)
-        uses.update(cases[best])
+        for value in cases[best]:
+            for place in users[value]:
+                uses[place] += 1
         for goal in list(missing[best]):
             for place in holders[goal]:
                 missing[place].discard(goal)
