@@ -81,10 +81,12 @@ def test_a_local_map_is_kernel_ridge_regression_of_patches():
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7])
-def test_few_fields_are_enough_for_a_local_map(n):
+def test_few_fields_are_enough_for_a_local_map(n, caplog):
     X = waves(12, 6, 6)
     Y = X + 0.3 * np.roll(X, 1, axis=1)
-    model = FieldRegressor().fit(X[:n], Y[:n])
+    with caplog.at_level("INFO", logger="fenchel"):
+        model = FieldRegressor().fit(X[:n], Y[:n])
+    assert caplog.text.count("of 5 of maps between fields") == 5
     assert model.neighbourhood_ is not None
     assert error(model.predict(X[8:]), Y[8:]) < 0.1
 

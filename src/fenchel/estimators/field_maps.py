@@ -44,7 +44,7 @@ class Storey:
 # Each storey costs about as much as all before; neighbours say nearly the same, and landmarks bound what is learned.
 _FIRST_LOOK = (Storey(1000, 150, 1),)
 SECOND_LOOK = (Storey(1000, 150, 1), Storey(10_000, 600, 1))
-STOREYS = (Storey(1000, 150, 3), Storey(10_000, 600, 1), Storey(25_000, 1000, 1))
+STOREYS = (Storey(1000, 150, 3), Storey(5000, 400, 1), Storey(25_000, 1000, 1))
 
 
 class FieldMap(Protocol):

@@ -1,5 +1,6 @@
 """Which map between fields is kept: of whole fields or of patches, by held-out fields or by held-out rollouts."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from fenchel.resample.folds import split_whole, whole_part
 
 __all__: list[str] = []
 
+_LOG = logging.getLogger("fenchel")
 _COMPARED = 250  # fields of which the maps are compared; a fifth of them is held out
 _FEWEST = 4  # fields: two to learn from, in two folds, and two to compare maps with
 _HELD_OUT = 0.2  # share of these, or eight fields, of which a standard error can be taken, but no more than half
@@ -118,7 +120,8 @@ def _raced(
 ) -> tuple[Plan, np.ndarray]:
     """Return the best plan after several rounds, and its errors; the candidates of each depend on the best before."""
     best, least, tried = start, errors(start), [start]
-    for candidates_after in rounds:
+    for number, candidates_after in enumerate(rounds, start=1):
+        _LOG.info("Round %d of %d of maps between fields; error %.3g of %s", number, len(rounds), least.mean(), best)
         candidates = [each for each in candidates_after(best, plan, shortest) if each not in tried]
         tried += candidates
         found = [errors(each) for each in candidates]
