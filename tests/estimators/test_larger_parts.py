@@ -17,6 +17,7 @@ from fenchel.model.spec import Spec
 from fenchel.model.spectrum import Spectrum
 from fenchel.operators import error_in_single
 from fenchel.resample.folds import whole_folds, whole_part
+from fenchel.search import robustness
 from fenchel.search.larger import _least, sizes
 from fenchel.search.result import SearchResult
 
@@ -107,3 +108,25 @@ def test_a_ridge_below_the_round_off_of_float32_needs_a_stored_matrix(rng):
 
     found = [is_chosen(0.5 * noise), is_chosen(100 * noise)]
     assert found == [False, True]
+
+
+def test_losses_are_compared_by_products_as_by_factorisations(rng, monkeypatch):
+    """From about a thousand samples on, the folds of one lam share a matrix; their errors are those of exact solves."""
+    X = rng.standard_normal((1200, 3))
+    Y = np.sin(X) @ rng.standard_normal((3, 3)) + 0.3 * rng.standard_normal((1200, 3))
+    measure, is_streamed, errors = robustness._held_out_error, robustness._is_streamed, list[tuple[float, float]]()
+
+    def both(*given):
+        monkeypatch.setattr(robustness, "_is_streamed", lambda *_: False)
+        exact = measure(*given)
+        monkeypatch.setattr(robustness, "_is_streamed", lambda *some: asked.append(is_streamed(*some)) or asked[-1])
+        errors.append((measure(*given), exact))
+        return exact
+
+    asked = list[bool]()
+    monkeypatch.setattr(robustness, "_held_out_error", both)
+    monkeypatch.setattr(robustness, "_left_out_errors", lambda *_: np.zeros(1200))  # nothing is said without fits
+    OperatorKernelRegressorCV(leaves=False).fit(X, Y)
+    assert asked == [True, True]
+    found, exact = np.transpose(errors)
+    assert_allclose(found, exact, rtol=2e-3)

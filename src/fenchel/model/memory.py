@@ -17,7 +17,7 @@ from fenchel.model.spec import Spec
 from fenchel.model.spectrum import Spectrum
 from fenchel.operators import error_in_single, fits_in_single
 from fenchel.solvers import APGD, Krylov
-from fenchel.solvers.costs import CPU, DEVICE, FLOPS
+from fenchel.solvers.costs import CPU, DEVICE, EIGEN, FLOPS
 
 __all__ = [
     "can_stream",
@@ -45,7 +45,6 @@ _COUNTS = 40  # numbers of features that are compared
 _CERTAIN = 1.0
 _LOOK = 0.1  # seconds of a spectrum
 _PATIENCE = 1800.0  # seconds that an exact fit may take by estimate where landmarks are open
-_BASIS = 9.0  # operations of an eigendecomposition, per cubed number of samples
 _FACTOR = 6.0  # operations of landmarks, per sample and squared number: features, their moments and an eigenbasis
 
 
@@ -111,7 +110,7 @@ def settled(X: Array, kernel: OperatorKernel, settings: Spec, n_outputs: int) ->
         is_fast = not is_on_cpu(X) or _seconds(X, settings, n_outputs) <= _PATIENCE
     else:
         free, needed = free_memory(X), _stored(X.shape[0], X.shape[0], settings.solver.gram_copies, n_outputs)
-        is_short = not is_on_cpu(X) or _BASIS * X.shape[0] ** 3 / FLOPS <= _PATIENCE
+        is_short = not is_on_cpu(X) or EIGEN * X.shape[0] ** 3 / FLOPS <= _PATIENCE
         is_fast = is_short and (free is None or needed <= free)
     if is_fast:
         return settings
@@ -158,7 +157,7 @@ def warn_of_time(X: Array, settings: Spec, n_outputs: int) -> None:
 
 def warn_of_last_fit(X: Array, settings: Spec) -> None:
     """Warn before a search if the eigendecomposition of its last fit alone is estimated to exceed a minute."""
-    minutes = _BASIS * X.shape[0] ** 3 / FLOPS / 60
+    minutes = EIGEN * X.shape[0] ** 3 / FLOPS / 60
     if settings.solver.chooses and settings.approximation is None and is_on_cpu(X) and minutes > 1:
         warn_user(
             f"After the search, the fit to all {X.shape[0]} samples is estimated to take at least {minutes:.0f} "

@@ -10,10 +10,12 @@ from fenchel.kernels import Separable
 from fenchel.losses import Huber, Loss, Square
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
+from fenchel.operators import error_in_single
 from fenchel.resample.held_out import held_out
 from fenchel.search.contamination import is_contaminated
 from fenchel.search.race import KernelSearch
-from fenchel.solvers import Auto
+from fenchel.solvers import Auto, Krylov
+from fenchel.solvers.costs import EIGEN, FLOPS
 
 __all__ = ["Folds", "is_robust_better"]
 
@@ -70,11 +72,22 @@ def _held_out_error(training_set: TrainingSet, search: KernelSearch, folds: Fold
     loss: Loss = Square()
     if training_set is not other:
         loss = Huber("auto").resolve(search.residuals, counts[search.index], targets.point_scale)
-    spec = Spec("search", Square(), search.lam, Auto(), _GAP)
+    parts = folds(training_set)
+    solver = Krylov() if _is_streamed(training_set, search, loss, len(parts)) else Auto()
+    spec = Spec("search", Square(), search.lam, solver, _GAP, adjustable=("approximation",))
     problem = training_set.with_kernel(Separable(search.kernel), spec).ridge
-    (found,) = held_out(problem, [loss], [search.lam], folds(training_set), _GAP)
+    (found,) = held_out(problem, [loss], [search.lam], parts, _GAP)
     seen = 1.0 if targets.observed is None else host(targets.observed)
     residuals = seen * (host(targets.rows) - host(found.predictions)) * training_set.codec.units / other.codec.units
     errors = np.sum(residuals**2, axis=1)
     known = ~np.isnan(errors)
     return float(np.average(errors[known], weights=counts[known]))
+
+
+def _is_streamed(training_set: TrainingSet, search: KernelSearch, loss: Loss, count: int) -> bool:
+    """Whether products with one matrix for all folds take less time than a factorisation of each, for one lam."""
+    n, p = training_set.n_samples, training_set.targets.width
+    size = float(np.mean(host(search.kernel.diag(training_set.X))))
+    products = Krylov().estimate(n, p * count, loss, search.lam, is_stored=True).seconds
+    factors = count * EIGEN * (n - n / count) ** 3 / FLOPS
+    return products < factors and search.lam * n > error_in_single(n, size)

@@ -14,9 +14,10 @@ from fenchel.losses.loss import row_saturation
 from fenchel.operators import is_thin, width
 from fenchel.problem import DualProblem
 
-__all__ = ["BANDWIDTH", "CALL", "CPU", "DEVICE", "FLOPS", "Cost", "Known", "Rates", "Shares", "trace"]
+__all__ = ["BANDWIDTH", "CALL", "CPU", "DEVICE", "EIGEN", "FLOPS", "Cost", "Known", "Rates", "Shares", "trace"]
 
 FLOPS = 2.5e10  # of a matrix product, per second
+EIGEN = 9.0  # operations of an eigendecomposition, per cubed number of rows
 BANDWIDTH = 4e10  # bytes per second streamed through the last-level cache
 CALL = 3e-6  # seconds per call on small arrays
 
