@@ -276,8 +276,9 @@ class FunctionalRegressor(CurveRegressor):
 
         Parameters
         ----------
-        X : array, DataFrame or scikit-fda object
+        X : array, DataFrame, list of pairs, scikit-fda object or dict
             Vectors (n, d), curves (n, m), curves with channels (n, m, c), or a Gram matrix with ``"precomputed"``.
+            Curves with points of their own are pairs ``(points, values)``, parts of different kinds a dict by name.
         y : array, list of pairs, DataFrame or scikit-fda object
             Curves (n, m), or with channels (n, m, c); NaN marks missing values. A list of pairs ``(points, values)``
             gives each curve its own points.
