@@ -127,8 +127,8 @@ class StructuredPredictorCV(DecodingPredictor, PairSearchMachine[StructuredPredi
     0.0001
     """
 
-    races_robust = False
-    _climbs = False  # rare objects are not outliers
+    races_robust = False  # rare objects are not outliers
+    _climbs = False  # trials of outputs follow the search
 
     best_output_kernel_ = Fitted[KernelLike]("output_kernel", of="best_estimator_")
     decoder_ = Fitted[Decoder]("decoder_", of="best_estimator_")
