@@ -46,6 +46,7 @@ LAWS: dict[str, Law] = {
     "t3": lambda X, f, rng: f + 0.3 * rng.standard_t(3, f.shape),
     "noisy t3": lambda X, f, rng: f + rng.standard_t(3, f.shape),
     "log": lambda X, f, rng: np.exp(f + 0.5 * rng.standard_normal(f.shape)),
+    "steep": lambda X, f, rng: np.exp(1.5 * f) + 0.1 * rng.standard_normal(f.shape),
     "long log": lambda X, f, rng: np.exp(f + rng.standard_normal(f.shape)),
     "skewed": lambda X, f, rng: f + 0.5 * np.exp(rng.standard_normal(f.shape)),
     "exponential": lambda X, f, rng: np.exp(f) * rng.exponential(size=f.shape),

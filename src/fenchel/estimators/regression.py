@@ -21,6 +21,7 @@ from fenchel.losses import Loss
 from fenchel.losses.parameters import fits_targets
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.gradient import expansion_gradient
+from fenchel.model.logarithms import Logarithms
 from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.vectors import VectorCodec, Vectors
 from fenchel.representations import Representation
@@ -76,7 +77,8 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
         xp = namespace(X)
         found = expansion_gradient(cast(KernelExpansion, model.expansion), X, almost_everywhere=almost_everywhere)
         m, p, d = found.shape
-        rows = self._codec.gradient(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)))
+        at = xp.repeat(model.expansion.coordinates(X), d, axis=0)
+        rows = self._codec.gradient(xp.reshape(xp.permute_dims(found, (0, 2, 1)), (m * d, p)), at)
         return model.outputs.wrap(xp.permute_dims(xp.reshape(rows, (m, d, -1)), (0, 2, 1)), X)
 
     @property
@@ -131,7 +133,8 @@ class OperatorKernelRegressor(VectorRegressor):
     scale : bool or "robust", default=False
         Whether to divide each output by its standard deviation; predictions are multiplied by it. Thresholds of the
         loss, ``dual_coef_`` and the objectives are then in these units. ``"robust"`` uses a quantile of the distances
-        to the median instead.
+        to the median instead. ``fenchel.model.logarithms.Logarithms`` makes logarithms of skewed outputs the targets,
+        as the search does; loss and gap are theirs, and predictions are means in the units of the outputs.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         Which duality gap to report for a model with an approximation: that of the approximate kernel; that of the exact
         kernel, estimated from 2000 of its rows; or that of the exact kernel, computed in one pass over it. Without an
@@ -142,7 +145,8 @@ class OperatorKernelRegressor(VectorRegressor):
     dual_coef_ : array of shape (n,) or (n, p)
         Dual variables :math:`a_i`.
     center_, scale_ : array of shape (p,) or None
-        The centre and the scales of the outputs; ``None`` if they are neither centred nor scaled.
+        The centre and the scales of the outputs, or of their logarithms; ``None`` if they are neither centred nor
+        scaled.
     loss_ : Loss
         The loss, with relative thresholds such as that of ``Huber("auto")`` resolved to numbers.
     primal_objective_, dual_objective_ : float
@@ -206,7 +210,7 @@ class OperatorKernelRegressor(VectorRegressor):
         representation: Representation | str | None = None,
         approximation: Approximation | None = None,
         center: bool | str = False,
-        scale: bool | str = False,
+        scale: bool | str | Logarithms = False,
         certificate: str = "approximate",
     ) -> None:
         self.kernel = kernel

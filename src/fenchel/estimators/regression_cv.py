@@ -1,6 +1,7 @@
 """``OperatorKernelRegressor`` with kernel, loss and lam chosen by cross-validation."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from typing import Self
@@ -9,18 +10,21 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from fenchel._array import Array
-from fenchel._progress import Progress, tracked
+from fenchel._progress import Progress, part, tracked
 from fenchel.approximations import Approximation
 from fenchel.estimators.regression import OperatorKernelRegressor, VectorRegressor
 from fenchel.estimators.search_machine import PairSearchMachine
 from fenchel.kernels import KernelLike, OperatorLike
 from fenchel.losses import Loss
+from fenchel.model.logarithms import Logarithms
 from fenchel.model.sample import Sample
+from fenchel.model.training_set import TrainingSet
 from fenchel.representations import Representation
 from fenchel.resample.folds import blocks_of
-from fenchel.search.choice import KernelChoice, is_auto
+from fenchel.search.choice import KernelChoice, is_auto, searched
 from fenchel.search.coupling import coupled
 from fenchel.search.leaves import with_leaves
+from fenchel.search.logarithms import with_errors, with_logarithms
 from fenchel.search.search import Search
 
 __all__ = ["OperatorKernelRegressorCV"]
@@ -91,7 +95,8 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
     center, scale : bool, "robust" or "auto", default="auto"
         As for ``OperatorKernelRegressor``. ``"auto"`` centres the outputs with ``kernel="auto"``, robustly for a robust
         loss, and divides each by its scale unless a threshold of a loss is a number or there is a representation; an
-        operator then acts on the scaled outputs. Held-out errors are in these units.
+        operator then acts on the scaled outputs. If ``scale`` is ``"auto"`` too, targets are the logarithms of skewed
+        outputs if these predict them better (:ref:`skewed-outputs`). Held-out errors are in these units.
     certificate : {"approximate", "sampled", "exact"}, default="approximate"
         As for ``OperatorKernelRegressor``.
     metric : array of shape (d,) or (d, k), or None, default=None
@@ -218,12 +223,35 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         return self._choose(X, y, sample_weight, blocks_of(order, groups, X, self.cv))
 
     def _extended(self, choice: KernelChoice, search: Search, sample: Sample) -> KernelChoice:
-        """Return the choice with an operator that couples outputs with missing values, or with a kernel of trees."""
+        """Return the choice with logarithms of skewed outputs, and with an operator for gaps or a kernel of trees."""
+        if all(map(is_auto, (self.losses, self.scale, self.center, self.aggregate))) and self._has_plain_outputs:
+            choice = self._with_logarithms(choice, search)
         targets = choice.training_set.targets
         if targets.observed is None:
             is_open = self.leaves and isinstance(self.cv, Integral) and self.metric is None
-            return with_leaves(choice, search.groups, search.folds_of(sample)) if is_open else choice
-        return coupled(choice, search.groups) if self.operator is None and targets.width > 1 else choice
+            return with_errors(with_leaves(choice, search.groups, search.folds_of(sample)) if is_open else choice)
+        is_coupled = self.operator is None and targets.width > 1
+        return with_errors(coupled(choice, search.groups) if is_coupled else choice)
+
+    @property
+    def _has_plain_outputs(self) -> bool:
+        """Whether predictions are means of the outputs one by one."""
+        return self.operator is None and self.representation is None and self.scoring is None
+
+    def _with_logarithms(self, choice: KernelChoice, search: Search) -> KernelChoice:
+        """Return the choice with logarithms of skewed outputs as targets, if these predict them better."""
+
+        def encode(logarithms: Logarithms) -> TrainingSet:
+            task = self._machine().set_params(scale=logarithms)._task()
+            return choice.training_set.with_outputs(*task.learn(choice.training_set.sample))
+
+        def again(training_set: TrainingSet, choice: KernelChoice) -> KernelChoice:
+            most, ridges = self.most_raced, choice.search.ridges
+            with part(0.5):
+                found = searched(training_set, False, False, None, self.metric, search.groups, most, False, ridges)
+            return replace(choice, training_set=training_set, search=found)
+
+        return with_logarithms(choice, encode, again)
 
     def _machine(self, losses: Sequence[Loss] = (), is_robust: bool = False) -> OperatorKernelRegressor:
         """Return the estimator of one pair, with centring and scaling resolved if they are ``"auto"``."""

@@ -84,6 +84,10 @@ class Codec(ABC):
         """Return checked outputs as ``decode`` returns predictions; NaN where nothing was observed."""
         return self.decode(self.encode(y).rows)
 
+    def restored(self, rows: Array) -> Array:
+        """Return the outputs with these coordinates; ``decode`` returns predictions, which may be means of others."""
+        return self.decode(rows)
+
     def near(self, values: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return values as they are closest to others: the same, unless one output has several names, as an angle."""
         return values

@@ -7,6 +7,7 @@ import numpy as np
 from fenchel._array import Array, as_like, host
 from fenchel._check import Options, check_array, check_parameter
 from fenchel._statistics import weighted_median, weighted_quantile
+from fenchel.model.logarithms import Logarithms
 
 __all__ = ["TargetScale", "standardized_targets"]
 
@@ -16,17 +17,33 @@ _CLIP = 3.0  # deviations at which values are clipped to compute the centre
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Centre and positive scales of vector outputs."""
+    """Centre and positive scales of vector outputs, or of their logarithms."""
 
     center: np.ndarray
     scale: np.ndarray
+    logarithms: Logarithms | None = None
 
     def encode(self, Y: Array) -> Array:
         """Return the centred outputs in units of the scales."""
+        Y = Y if self.logarithms is None else self.logarithms.encode(Y)
         return (Y - as_like(self.center, Y)) / as_like(self.scale, Y)
 
     def decode(self, targets: Array) -> Array:
-        """Return standardised outputs in their original units."""
+        """Return standardised outputs in their original units; of logarithms, the means of the outputs."""
+        rows = self._rows(targets)
+        return rows if self.logarithms is None else self.logarithms.decode(rows)
+
+    def restored(self, targets: Array) -> Array:
+        """Return the outputs that ``encode`` turns into these."""
+        rows = self._rows(targets)
+        return rows if self.logarithms is None else self.logarithms.restored(rows)
+
+    def slopes(self, targets: Array) -> Array:
+        """Return the derivatives of what ``decode`` returns, (n, p)."""
+        scale = as_like(self.scale, targets)
+        return 0 * targets + scale if self.logarithms is None else self.logarithms.slopes(self._rows(targets)) * scale
+
+    def _rows(self, targets: Array) -> Array:
         return targets * as_like(self.scale, targets) + as_like(self.center, targets)
 
 

@@ -1,12 +1,13 @@
 """Vector outputs: numbers, or rows of numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fenchel import representations as representation_room
-from fenchel._array import Array, Outputs, as_like, host
+from fenchel._array import Array, Outputs, host
 from fenchel._check import Options, check_parameter
 from fenchel.data.frames import column_names
 from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
@@ -20,6 +21,7 @@ from fenchel.kernels import (
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
 from fenchel.model.input_gaps import fills_gaps, with_medians
+from fenchel.model.logarithms import Logarithms
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
 from fenchel.model.target_scale import TargetScale, standardized_targets
@@ -38,11 +40,20 @@ class VectorCodec(Codec):
     @property
     def is_returned(self) -> bool:  # type: ignore[override]  # depends on the representation
         """Whether predictions are vectors that can be encoded."""
-        return isinstance(self.representation, Euclidean)
+        return isinstance(self.representation, Euclidean) and self.logarithms is None
+
+    @property
+    def logarithms(self) -> Logarithms | None:
+        """The logarithms that are the targets, ``None`` for the outputs themselves."""
+        return None if self.moments is None else self.moments.logarithms
+
+    def with_logarithms(self, logarithms: Logarithms) -> "VectorCodec":
+        """Return the codec with other errors of the same logarithms."""
+        return replace(self, moments=replace(cast(TargetScale, self.moments), logarithms=logarithms))
 
     @property
     def units(self) -> float | np.ndarray:
-        """The scale of each output."""
+        """The scale of each output, or of its logarithm."""
         return 1.0 if self.moments is None else self.moments.scale
 
     def encode(self, y: Outputs) -> Coordinates:
@@ -54,14 +65,19 @@ class VectorCodec(Codec):
         values = self.representation.decode(rows)
         return values if self.moments is None else self.moments.decode(values)
 
+    def restored(self, rows: Array) -> Array:
+        """Return the outputs with these coordinates, (n, p)."""
+        values = self.representation.decode(rows)
+        return values if self.moments is None else self.moments.restored(values)
+
     def truth(self, y: Outputs) -> Array:
         """Return the outputs, (n, p)."""
         return _columns(y)
 
-    def gradient(self, rows: Array) -> Array:
-        """Return derivatives in coordinates as derivatives of the outputs, (n, p)."""
+    def gradient(self, rows: Array, at: Array) -> Array:
+        """Return derivatives in coordinates as derivatives of the predictions with coordinates ``at``, (n, p)."""
         values = self.representation.decode(rows)
-        return values if self.moments is None else values * as_like(self.moments.scale, values)
+        return values if self.moments is None else values * self.moments.slopes(self.representation.decode(at))
 
 
 @dataclass(frozen=True)
@@ -72,7 +88,7 @@ class Vectors(Task):
     operator: OperatorLike = None
     representation: Representation | str | None = None
     center: bool | str = False
-    scale: bool | str = False
+    scale: bool | str | Logarithms = False
 
     def sample(self, owner: BaseEstimator, X: Array, y: Outputs, sample_weight: Array | None = None) -> Sample:
         """Return checked data."""
@@ -113,7 +129,8 @@ class Vectors(Task):
 
     def _moments(self, sample: Sample, representation: Representation) -> TargetScale | None:
         """Return the centre and the scales of the outputs; ``None`` if neither is requested."""
-        options = {"center": self.center, "scale": self.scale}
+        logarithms = self.scale if isinstance(self.scale, Logarithms) else None
+        options = {"center": self.center, "scale": self.scale if logarithms is None else True}
         for name, value in options.items():
             check_parameter("OperatorKernelRegressor", name, value, Options((False, True, "robust")))
         if not any(options.values()):
@@ -123,10 +140,11 @@ class Vectors(Task):
                 f"center and scale are for vector outputs. Got {representation!r}. Use center=False and scale=False."
             )
         Y = host(_columns(sample.y))
+        Y = Y if logarithms is None else logarithms.encode(Y)
         of = {name: standardized_targets(Y, sample.counts, robust=options[name] == "robust") for name in options}
         zeros, ones = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         center = of["center"].center if self.center else zeros
-        return TargetScale(center, of["scale"].scale if self.scale else ones)
+        return TargetScale(center, of["scale"].scale if self.scale else ones, logarithms)
 
 
 def with_values(sample: Sample) -> Sample:

@@ -18,6 +18,7 @@ from fenchel.losses import Huber, Loss, Square
 from fenchel.model.codec import Task
 from fenchel.model.curve_gaps import completed_targets
 from fenchel.model.fit import solve
+from fenchel.model.logarithms import Logarithms
 from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, as_losses
@@ -26,7 +27,7 @@ from fenchel.search.contamination import is_contaminated
 from fenchel.search.race import MOST_REFINED, KernelSearch, Trial, search_kernel
 from fenchel.search.race.race import Ridges
 from fenchel.search.result import Larger
-from fenchel.search.robustness import Folds, is_robust_better
+from fenchel.search.robustness import Folds, has_wrong_rows, is_robust_better
 from fenchel.search.wrong_values import (
     CERTAINLY_WRONG,
     ceilings_of,
@@ -46,6 +47,7 @@ __all__ = [
     "is_robust",
     "raced",
     "repeated_pairs",
+    "searched",
     "trial_table",
 ]
 
@@ -66,7 +68,9 @@ class KernelChoice:
     losses: list[Loss]
     is_robust: bool
     trials: dict[str, list[Any]]  # one entry for each trial
+    is_wrong: bool = False  # whether some targets are wrong
     operator: OutputOperator | None = None  # of outputs with missing values; None: the one that was given
+    logarithms: Logarithms | None = None  # of skewed outputs, which are then the targets
     unseen: tuple[ScalarKernel, ...] = ()  # the kernel as learned without each fold, if it was learned from outputs
 
     @classmethod
@@ -129,8 +133,8 @@ class KernelChoice:
     @property
     def parts(self) -> dict[str, Any]:
         """The parameters of a machine that were chosen."""
-        kernel = {"kernel": self.search.kernel}
-        return kernel if self.operator is None else kernel | {"operator": self.operator}
+        found = {"kernel": self.search.kernel, "operator": self.operator, "scale": self.logarithms}
+        return {name: part for name, part in found.items() if part is not None}
 
     @property
     def ceiling(self) -> np.ndarray:
@@ -194,7 +198,7 @@ def choose_kernel(
     on the folds is smaller.
     """
     training_set = encode(False)
-    search = partial(_searched, curves=curves, grid=grid, metric=metric, groups=groups)
+    search = partial(searched, curves=curves, grid=grid, metric=metric, groups=groups)
     search = partial(search, max_samples=max_samples, refines=refines)
     if not is_auto(losses):
         given = as_losses(losses)
@@ -216,9 +220,11 @@ def choose_kernel(
         ceilings, rows = ceilings_of(candidates[True], by_value), searches[True].left_out[places]
         if is_wrong and is_better_by_value(by_value.left_out[places], rows, weights, ceilings):
             searches[True] = by_value
+    is_wrong = is_wrong or has_wrong_rows(candidates, searches, places, weights)
     robust = is_wrong or is_robust_better(candidates, searches, places, weights, folds)
     huber = Huber(_OF_VALUES, p=1) if searches[True].by_value else Huber("auto")
-    return KernelChoice.of(candidates[robust], [huber] if robust else [Square()], robust, searches)
+    found = KernelChoice.of(candidates[robust], [huber] if robust else [Square()], robust, searches)
+    return replace(found, is_wrong=is_wrong)
 
 
 def raced(
@@ -249,7 +255,7 @@ def raced(
     return choose_kernel(encode, losses, folds, grid is not None, grid, metric, groups, max_samples, refines)
 
 
-def _searched(
+def searched(
     training_set: TrainingSet,
     robust: bool,
     curves: bool,

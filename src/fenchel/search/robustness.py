@@ -17,10 +17,22 @@ from fenchel.search.race import KernelSearch
 from fenchel.solvers import Auto, Krylov
 from fenchel.solvers.costs import EIGEN, FLOPS
 
-__all__ = ["Folds", "is_robust_better"]
+__all__ = ["Folds", "has_wrong_rows", "is_robust_better"]
 
 Folds = Callable[[TrainingSet], list[np.ndarray]]
 _GAP = 1e-3  # of the fits without a fold
+
+
+def has_wrong_rows(
+    candidates: dict[bool, TrainingSet],
+    searches: dict[bool, KernelSearch],
+    places: np.ndarray,
+    weights: np.ndarray,
+) -> bool:
+    """Whether some targets are wrong; ``places`` and ``weights`` are those of distinct samples."""
+    square, huber = (_left_out_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
+    # a wrong target is far from the predictions of both searches, a right one may be far from those of the robust one
+    return is_contaminated(searches[True].sizes[places], weights) and bool(4 * np.max(square) >= np.max(huber))
 
 
 def is_robust_better(
@@ -32,16 +44,12 @@ def is_robust_better(
 ) -> bool:
     """Whether Huber's loss is better than the square loss, each with the kernel and the lam of its search.
 
-    It is if some targets are wrong. Otherwise the mean errors of samples that were held out decide: a robust loss is
-    biased where errors are skewed, and has more noise where they are normal. The leave-one-out errors of the robust
-    search are too small, since a sample has moved the targets by which it is predicted: if they are larger than those
-    of the square loss, nothing needs to be fitted. ``places`` and ``weights`` are those of distinct samples.
+    If no targets are wrong, the mean errors of samples that were held out decide: a robust loss is biased where errors
+    are skewed, and has more noise where they are normal. The leave-one-out errors of the robust search are too small,
+    since a sample has moved the targets by which it is predicted: if they are larger than those of the square loss,
+    nothing needs to be fitted. ``places`` and ``weights`` are those of distinct samples.
     """
-    sizes = searches[True].sizes[places]
     square, huber = (_left_out_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
-    # a wrong target is far from the predictions of both searches, a right one may be far from those of the robust one
-    if is_contaminated(sizes, weights) and 4 * np.max(square) >= np.max(huber):
-        return True
     if weights @ huber > weights @ square:
         return False
     errors = {}

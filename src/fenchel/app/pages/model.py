@@ -192,7 +192,7 @@ def _training_pairs(estimator: BaseEstimator, table: TableRegressor | None, rows
     if support is None or not len(support):
         return None
     targets, seen = model.targets, model.targets.observed
-    observed = host(model.codec.decode(targets.unscaled(targets.rows))).reshape(len(rows), -1)
+    observed = host(model.codec.restored(targets.unscaled(targets.rows))).reshape(len(rows), -1)
     if seen is not None:
         observed = np.where(host(seen) > 0, observed, np.nan)
     predicted = host(model.read(estimator.X_fit_)).reshape(len(support), -1)
