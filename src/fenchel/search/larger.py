@@ -12,7 +12,7 @@ from fenchel._progress import part
 from fenchel._statistics import ranked
 from fenchel.model.sample import Sample
 from fenchel.model.training_set import TrainingSet
-from fenchel.operators import error_in_single
+from fenchel.operators import error_in_single, fits_in_single
 from fenchel.resample.folds import whole_part
 from fenchel.resample.streamed import LOOSE_GAP
 from fenchel.search.result import Larger, SearchResult
@@ -55,7 +55,9 @@ class Ladder:
 
     def __call__(self, ridge: float, width: int) -> list[Larger]:
         """Return what each part has said, beginning at a ridge; the best of the last part is the last."""
-        found, factor, parts = list[Larger](), 1.0, sizes(self.whole.n_samples, width)
+        found, factor = list[Larger](), 1.0
+        # a matrix that is stored once serves every lam; computed again in each product, it would cost several last fits
+        parts = [size for size in sizes(self.whole.n_samples, width) if fits_in_single(size, self.whole.X)]
         for k, size in enumerate(parts):
             with part(1 / (len(parts) - k)):
                 trials = list(self._on(self._part(size), ridge, factor))
