@@ -44,6 +44,13 @@ def test_sizes_of_the_parts():
     assert sizes(200_000, 1160) == [7615]  # with landmarks the last fit is cheaper
 
 
+def test_parts_whose_matrix_cannot_be_stored_are_left_out(sample, small, monkeypatch):
+    X, Y = sample
+    monkeypatch.setattr("fenchel.search.larger.fits_in_single", lambda n, like: n < 100)
+    model = OperatorKernelRegressorCV(losses=["square"]).fit(X, Y)
+    assert not any(model.search_.get("held_out", [0]))
+
+
 @pytest.mark.parametrize(("shift", "found"), [(0.2, 0.25), (-0.1, -0.125), (0.0, 0.0)])
 def test_the_best_lam_is_the_vertex_of_a_parabola(shift, found):
     logs = np.array([-4.0, -3.5, -3.0])
