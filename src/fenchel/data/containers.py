@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 def length(sample: Outputs) -> int:
     """Return the number of samples."""
-    if isinstance(sample, Mapping):
+    if isinstance(sample, Mapping) and not has_shape(sample):
         return length(next(iter(sample.values()))) if sample else 0
     return int(sample.shape[0]) if has_shape(sample) else len(sample)
 
@@ -44,7 +44,7 @@ def checked_length(X: Inputs, y: Outputs, owner: str) -> int:
 
 def take(sample: Outputs, index: np.ndarray) -> Outputs:
     """Return the selected samples, in their original form."""
-    if isinstance(sample, Mapping):
+    if isinstance(sample, Mapping) and not has_shape(sample):
         return {name: take(part, index) for name, part in sample.items()}
     if hasattr(sample, "iloc"):
         return sample.iloc[index]

@@ -21,7 +21,7 @@ _REST = "columns"  # name of the columns of a frame that are no curves
 def is_parts(X: Inputs) -> bool:
     """Whether inputs come in parts: a mapping from names to parts, or a pandas frame with a column of curves."""
     if isinstance(X, Mapping):
-        return True
+        return not has_shape(X)  # a sparse matrix of keys is a mapping too
     return _is_frame(X) and any(_is_function_column(column) for _, column in columns_of(X))
 
 
