@@ -211,14 +211,14 @@ class TestInputs:
 
 
 class TestScalarOutputs:
-    """Estimators of vectors take functions as inputs: the values at the points of the training functions."""
+    """With a given kernel functions are vectors: the values at the points of the training functions."""
 
     def test_functions_are_vectors(self, rng, skfda):
         X, y = rng.standard_normal((30, len(GRID))).cumsum(axis=1), rng.standard_normal(30)
         functions = skfda.FDataGrid(X, GRID)
         for estimator in (
             OperatorKernelRegressor(FunctionalGaussian("median"), lam=1e-2),
-            OperatorKernelRegressorCV(losses=["square"]),
+            OperatorKernelRegressorCV(FunctionalGaussian("median")),
             QuantileFunctionRegressor(lam=1e-1, tol=1e-3),
             ConformalRegressor(OperatorKernelRegressor(lam=1e-2), cv=3),
         ):

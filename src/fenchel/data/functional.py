@@ -64,7 +64,10 @@ def as_curves(Y: Outputs, grid: Array | None = None, name: str = "Y") -> Curves:
     if values.shape[:1] == (0,):
         raise ValueError(f"{name} must have at least one curve. Got shape {tuple(values.shape)} instead.")
     if values.ndim not in (2, 3):
-        advice = " For one number for each sample, use OperatorKernelRegressorCV: its inputs may be curves."
+        advice = (
+            " For one number for each sample, use OperatorKernelRegressorCV().fit(X, y): its inputs may be curves, as "
+            "arrays (n, m, c), pairs (points, values) or scikit-fda objects. X[:, :, None] are the rows of X as curves."
+        )
         raise ValueError(
             f"{name} must be {_FORMS}. Got an array of shape {tuple(values.shape)} instead."
             + (advice if values.ndim == 1 else "")

@@ -38,14 +38,19 @@ def parts_of(X: Inputs) -> dict[str, Outputs]:
     return {name: part for key, value in given.items() for name, part in _split(key, value)}
 
 
-def as_parts(X: Inputs, takes_missing: bool) -> Inputs:
-    """Return curves with points of their own, or with gaps where these are taken, as the only part; others as given."""
+def as_parts(X: Inputs, takes_missing: bool, takes_complete: bool = False) -> Inputs:
+    """Return curves with points of their own as the only part, and others, with or without gaps, where these are taken.
+
+    Curves are arrays (n, m, c) and functions of scikit-fda; other inputs are returned as given.
+    """
     is_own = is_pairs(X) and all(isinstance(pair, tuple) for pair in X)  # lists may be nested arrays
     if is_own or (is_fdata(X) and type(X).__name__ == "FDataIrregular"):
         return {_CURVES: X}
     values = X.data_matrix if is_fdata(X) and hasattr(X, "data_matrix") else X
-    is_curves = isinstance(values, np.ndarray) and values.ndim == 3 and values.dtype.kind == "f"
-    return {_CURVES: X} if takes_missing and is_curves and bool(np.isnan(values).any()) else X
+    is_array = isinstance(values, np.ndarray) and values.ndim == 3 and values.dtype.kind in "iuf"
+    if takes_complete and (is_array or is_fdata(X)):
+        return {_CURVES: X}
+    return {_CURVES: X} if takes_missing and is_array and bool(np.isnan(values).any()) else X
 
 
 def spread(X: Inputs) -> list[Outputs]:

@@ -17,7 +17,7 @@ from fenchel.data.frames import column_names, in_container
 from fenchel.kernels import Gaussian, KernelLike, is_pairwise
 from fenchel.losses import CostSensitiveHinge, Loss
 from fenchel.model.forms import InputForm, OutputForm, plain
-from fenchel.model.input_gaps import fills_gaps, with_medians
+from fenchel.model.input_gaps import fills_gaps, is_open, with_medians
 from fenchel.model.levels import LevelCodec, LevelTask, as_levels, level_quadrature
 from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.sample import Sample
@@ -38,7 +38,8 @@ class Signs(LevelTask):
         if y is None:
             raise ValueError(f"{self.owner} requires y to be passed, but the target y is None.")
         names, (y, seen) = column_names(y), _known_labels(plain(y, "y"))
-        form = {"is_pairwise": is_pairwise(self.kernel), "takes_missing": fills_gaps(self.kernel)}
+        tests = {"is_pairwise": is_pairwise, "takes_missing": fills_gaps, "is_open": is_open}
+        form = {name: test(self.kernel) for name, test in tests.items()}
         if is_host(X):
             X, y, inputs = InputForm.learn(owner, X, y, **form)
         else:

@@ -374,7 +374,8 @@ def _kernel_choice(task: Weights, sample: Sample) -> KernelChoice:
     costs = task.task_loss.resolve(sample.y).matrix(sample.y[some], sample.y).T
     sample = sample.double()
     search = search_kernel(sample.X, costs, sample.weights, blocks=sample.inputs.blocks)
-    training_set = TrainingSet.learn(replace(task, kernel=Constant()), sample, task.spec.exactly())
+    numbers = replace(sample, inputs=replace(sample.inputs, parts=()))  # a constant kernel is none of parts
+    training_set = TrainingSet.learn(replace(task, kernel=Constant()), numbers, task.spec.exactly())
     choice = KernelChoice.of(training_set, [task.spec.loss], False, {False: search})
     return replace(given, sample=sample).choice(choice)
 

@@ -18,7 +18,7 @@ from fenchel.kernels import KernelLike, Laplacian, as_operator_kernel, is_pairwi
 from fenchel.losses import Loss, Pinball
 from fenchel.model.fit import Fit
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
-from fenchel.model.input_gaps import fills_gaps, with_medians
+from fenchel.model.input_gaps import fills_gaps, is_open, with_medians
 from fenchel.model.levels import LevelCodec, LevelTask, level_quadrature
 from fenchel.model.marginal_quantiles import MarginalQuantiles
 from fenchel.model.sample import Sample
@@ -49,6 +49,7 @@ class Quantiles(LevelTask):
             X,
             y,
             takes_missing=fills_gaps(self.kernel),
+            is_open=is_open(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
             takes_gaps=True,
         )

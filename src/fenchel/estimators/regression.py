@@ -234,8 +234,8 @@ class OperatorKernelRegressor(VectorRegressor):
         ----------
         X : array of shape (n, d)
             Inputs, or their Gram matrix with ``kernel="precomputed"``. Dask arrays are fitted on the workers of the
-            current client. With ``kernel="auto"`` also a dict of parts of different kinds by name, or curves as pairs
-            ``(points, values)``.
+            current client. With ``kernel="auto"`` also a dict of parts of different kinds by name, or curves: arrays
+            (n, m, c), pairs ``(points, values)`` or functions of scikit-fda. Other kernels take curves as vectors.
         y : array of shape (n,) or (n, p)
             Outputs. NaN means not observed: the loss of a sample is that of the outputs that were.
         sample_weight : array of shape (n,) or None, default=None

@@ -52,6 +52,7 @@ class InputForm:
         takes_sparse: bool = False,
         takes_channels: bool = False,
         takes_missing: bool = False,
+        is_open: bool = False,
         is_pairwise: bool = False,
         takes_gaps: bool = False,
         **options: object,
@@ -59,9 +60,10 @@ class InputForm:
         """Return checked training inputs, outputs, and the form; scikit-learn's attributes are set on the owner.
 
         Outputs are checked by scikit-learn together with the inputs, with its ``options``, which require them. With
-        ``takes_gaps`` they are numbers, or rows of numbers, and may be NaN.
+        ``takes_gaps`` they are numbers, or rows of numbers, and may be NaN. ``is_open`` says that the kernel is found
+        from the data: then curves keep their points and channels.
         """
-        X = as_parts(X, takes_missing)
+        X = as_parts(X, takes_missing, is_open and not takes_channels)
         X, parts = learned_parts(X) if is_parts(X) else (X, ())
         X, grid = _function_values(plain(X, "X"), None, takes_channels)
         y = plain(y, "y")

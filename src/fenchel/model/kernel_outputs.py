@@ -22,7 +22,7 @@ from fenchel.kernels import (
 from fenchel.kernels.vectors import VectorKernel
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, is_regular, plain
-from fenchel.model.input_gaps import fills_gaps, with_medians
+from fenchel.model.input_gaps import fills_gaps, is_open, with_medians
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
 from fenchel.representations import Coordinates, KernelOutputs
@@ -66,6 +66,7 @@ class Objects(Task):
             X,
             takes_sparse=True,
             takes_missing=fills_gaps(self.kernel),
+            is_open=is_open(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
         )
         names, y = column_names(y), plain(y, "y")

@@ -24,7 +24,7 @@ from fenchel.kernels import (
 from fenchel.losses.profile import Quadratic
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, plain
-from fenchel.model.input_gaps import fills_gaps, with_medians
+from fenchel.model.input_gaps import fills_gaps, is_open, with_medians
 from fenchel.model.memory import check_fits
 from fenchel.model.sample import Sample
 from fenchel.model.spec import Spec, part_of
@@ -89,7 +89,11 @@ class Weights(Task):
                 "coupling is for surrogate='square', whose weights do not depend on the outputs. Use coupling=0."
             )
         X, _, inputs = InputForm.learn(
-            owner, X, is_pairwise=is_pairwise(self.kernel), takes_missing=fills_gaps(self.kernel)
+            owner,
+            X,
+            takes_missing=fills_gaps(self.kernel),
+            is_open=is_open(self.kernel),
+            is_pairwise=is_pairwise(self.kernel),
         )
         names, y = column_names(y), plain(y, "y")
         outputs = self.task_loss.check(y if is_host(y) else host(y))

@@ -281,7 +281,7 @@ def _values(curves: Curves, smoother: CurveSmoother | None, name: str) -> np.nda
             f"The curves of {_told(name)} must be complete, as the training curves were. Smooth them to common points "
             "first, or fit to some curves with gaps too."
         )
-    values = np.asarray(host(curves.values), dtype=np.float64)
+    values = np.asarray(host(curves.values))
     return values.reshape(len(curves), len(curves.grid), -1)
 
 

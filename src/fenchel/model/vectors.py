@@ -20,7 +20,7 @@ from fenchel.kernels import (
 )
 from fenchel.model.codec import Codec, Task
 from fenchel.model.forms import InputForm, OutputForm, vectors_like
-from fenchel.model.input_gaps import fills_gaps, with_medians
+from fenchel.model.input_gaps import fills_gaps, is_open, with_medians
 from fenchel.model.logarithms import Logarithms
 from fenchel.model.sample import Sample
 from fenchel.model.spec import part_of
@@ -100,6 +100,7 @@ class Vectors(Task):
             y,
             takes_sparse=True,
             takes_missing=fills_gaps(self.kernel),
+            is_open=is_open(self.kernel),
             is_pairwise=is_pairwise(self.kernel),
             takes_gaps=True,
         )
