@@ -132,7 +132,7 @@ def test_a_search_for_curves_names_the_call_for_numbers(sample):
 
 
 def test_missing_numbers_as_inputs_of_curves(sample, rng):
-    X, y = sample
+    _, y = sample
     numbers = np.column_stack([y, rng.standard_normal((60, 2))])
     numbers[rng.random((60, 3)) < 0.15] = np.nan
     Y = y[:, None] * np.sin(np.pi * POINTS)
