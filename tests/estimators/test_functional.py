@@ -1,5 +1,6 @@
 """FunctionalRegressor: its numbers against plain NumPy, its certificate, weights, outliers, derivatives, score."""
 
+import math
 import pickle
 
 import numpy as np
@@ -12,10 +13,22 @@ from sklearn.model_selection import GridSearchCV
 from fenchel import FunctionalRegressor
 from fenchel.datasets import as_curves, contaminate, make_functional
 from fenchel.exceptions import IncompatibleError
-from fenchel.kernels import FunctionalGaussian, Gaussian, Laplacian, Matern
+from fenchel.kernels import (
+    Constant,
+    FunctionalGaussian,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    Scaled,
+    Standardized,
+)
 from fenchel.losses import EpsilonRidge, EpsilonSVR, Huber, Square
 from fenchel.model.curve_center import CurveCenter
 from fenchel.model.training_set import TrainingSet
+from fenchel.representations import Basis, Fourier
 from fenchel.solvers import Auto, Status
 from tests.estimators.curves import GRID, blanked, full_weights, objectives
 
@@ -161,11 +174,53 @@ class TestPrediction:
         wanted = (fitted.predict(data.X, points + step) - fitted.predict(data.X, points - step)) / (2 * step)
         assert_allclose(fitted.predict(data.X, points, derivative=True), wanted, rtol=0, atol=1e-5)
 
-    def test_only_the_first_derivative(self, sample):
-        """A second one, asked for as in scikit-fda, is refused: it was the first one."""
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"output_kernel": kernel}
+            for kernel in (
+                Gaussian(5.0),
+                Matern(0.5, nu=2.5),
+                Matern(0.7, nu=3.2),
+                Matern(0.5, nu=math.inf),
+                RationalQuadratic(0.4, 1.5),
+                Scaled(Gaussian(5.0), 2.0) + Linear() * Matern(0.4, nu=2.5) + Constant(),
+                Polynomial(degree=4, gamma=1.0),
+                Polynomial(degree=1, gamma=1.0) + Standardized(Gaussian(2.0), [0.5], [0.4]),
+            )
+        ]
+        + [{"representation": Fourier(5)}, {"representation": Fourier(5), "output_kernel": Gaussian(5.0)}],
+        ids=repr,
+    )
+    def test_second_derivative(self, sample, settings):
+        X, Y = sample
+        fitted = FunctionalRegressor(**{"lam": 1e-2, "center": False} | settings).fit(X, Y, GRID)
+        points, step = np.array([0.03, 0.27, 0.7, 1.21]), 1e-6
+        found = fitted.predict(X, points, derivative=2)
+        slopes = [fitted.predict(X, points + sign * step, derivative=1) for sign in (1, -1)]
+        assert_allclose(found, (slopes[0] - slopes[1]) / (2 * step), rtol=1e-6, atol=1e-5)
+        assert np.max(np.abs(found)) > 0.1
+        assert_array_equal(fitted.predict(X, points, derivative=True), fitted.predict(X, points, derivative=1))
+
+    def test_second_derivative_of_smooth_curves(self, rng):
+        t, scores = np.linspace(0, 1, 60), 1 + rng.standard_normal((30, 1))
+        waves = scores * np.sin(2 * np.pi * t)
+        fitted = FunctionalRegressor(output_kernel=Gaussian(10.0), lam=1e-8).fit(scores, waves, t)
+        wanted = -((2 * np.pi) ** 2) * waves
+        inner = slice(5, -5)
+        found = fitted.predict(scores, derivative=2)
+        assert_allclose(found[:, inner], wanted[:, inner], atol=0.03 * np.max(np.abs(wanted)))
+
+    def test_derivatives_that_are_not_there(self, sample):
         X, Y = sample
         with pytest.raises(ValueError, match="The 'derivative' parameter of predict must be one of"):
-            model().fit(X, Y, GRID).predict(X, derivative=2)
+            model().fit(X, Y, GRID).predict(X, derivative=3)
+        for kernel in (Laplacian(3.0), Matern(0.5, nu=0.5), Gaussian(1.0) + Laplacian(1.0)):
+            with pytest.raises(IncompatibleError, match="no second derivative"):
+                model(output_kernel=kernel).fit(X, Y, GRID).predict(X, derivative=2)
+        waves = Basis(lambda t: np.stack([np.sin(t), np.cos(t)], axis=1), [1.0, 0.5], derivatives=lambda t: t)
+        with pytest.raises(IncompatibleError, match="first derivatives only"):
+            FunctionalRegressor(representation=waves).fit(X, Y, GRID).predict(X, derivative=2)
 
     def test_derivative_of_a_kernel_with_a_kink(self, sample):
         X, Y = sample

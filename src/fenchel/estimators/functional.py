@@ -39,7 +39,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     _point_scores = Fitted[Array]("duals.point_outlier_score")
 
     @in_container
-    def predict(self, X: Outputs, grid: ArrayLike | None = None, derivative: bool = False) -> Outputs:
+    def predict(self, X: Outputs, grid: ArrayLike | None = None, derivative: int = 0) -> Outputs:
         """Predict curves at any points.
 
         Parameters
@@ -48,22 +48,23 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
             Inputs in the form of ``fit``.
         grid : array of shape (m,) or None, default=None
             Increasing points; ``None`` means the grid of the training curves.
-        derivative : bool, default=False
-            Whether to return the first derivative of the prediction; the output kernel must be smooth.
+        derivative : {0, 1, 2}, default=0
+            1, or ``True``, is the first derivative of the prediction, 2 the second; the output kernel must be smooth.
+            That of the centre is the second derivative of a cubic spline through its values.
 
         Returns
         -------
         y : array of shape (n, m) or (n, m, c), or FDataGrid
             Predicted curves; an FDataGrid if the model was fitted to scikit-fda outputs.
         """
-        check_parameter("predict", "derivative", derivative, Options((False, True)))
+        check_parameter("predict", "derivative", derivative, Options((0, 1, 2, False, True)))
         check_is_fitted(self)
         rows, X = function_names(X, "sample_names"), self._read(X)
         points = self._points(grid)
         values = namespace(X).astype(self.model_.read(X, points, derivative), X.dtype, copy=False)
         return self.model_.outputs.wrap_curves(points, values, rows)
 
-    def _output_names(self, grid: ArrayLike | None = None, derivative: bool = False) -> Sequence[object]:
+    def _output_names(self, grid: ArrayLike | None = None, derivative: int = 0) -> Sequence[object]:
         return (super()._output_names() if grid is None else None) or self._points(grid).tolist()
 
     def gradient(self, X: Array, grid: ArrayLike | None = None, almost_everywhere: bool = False) -> Array:

@@ -10,6 +10,7 @@ from fenchel._array import Array, host, is_array, namespace
 from fenchel._check import check_array, check_psd
 from fenchel._component import from_name
 from fenchel.exceptions import IncompatibleError
+from fenchel.kernels.curvature import curvature
 from fenchel.kernels.derivatives import slope
 from fenchel.kernels.scalar_kernel import CurveSpace, OutputOperator, OutputSpace, ScalarKernel
 from fenchel.kernels.wrapped import as_scalar_kernel
@@ -177,7 +178,7 @@ class IntegralOperator(OutputOperator):
             )
         return cast(CurveSpace, representation).integral(self)
 
-    def evaluation(self, matrix: Array | None, curves: CurveSpace, points: np.ndarray, derivative: bool) -> Array:
+    def evaluation(self, matrix: Array | None, curves: CurveSpace, points: np.ndarray, derivative: int) -> Array:
         """Return the map (p, points × channels) to values of the images at points, by the operator's own formula."""
         return curves.evaluation(self, points, derivative)
 
@@ -192,15 +193,15 @@ class IntegralOperator(OutputOperator):
         kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
         return [as_scalar_kernel(kernel).resolve(points[:, None]) for kernel in kernels if kernel is not None]
 
-    def values(self, left: np.ndarray, right: np.ndarray, n_channels: int, derivative: bool = False) -> np.ndarray:
+    def values(self, left: np.ndarray, right: np.ndarray, n_channels: int, derivative: int = 0) -> np.ndarray:
         """Return the kernel at pairs of points, (left × channels, right × channels).
 
-        With ``derivative=True``, return its derivative with respect to the right point.
+        With ``derivative``, 1 or 2, return its first or second derivative with respect to the right point.
         """
         if self.kernel is None:
             raise ValueError("An output kernel is needed here, such as output_kernel='laplacian'. Got None.")
         a, b, kernels = left[:, None], right[:, None], self._resolved(left)
-        parts = [_slopes(kernel, b, a).T if derivative else kernel(a, b) for kernel in kernels]
+        parts = [_derivatives(kernel, b, a, derivative).T if derivative else kernel(a, b) for kernel in kernels]
         if left is right:
             for kernel, part in zip(kernels, parts, strict=True):
                 if not kernel.tags.is_trusted:
@@ -234,14 +235,14 @@ class IntegralOperator(OutputOperator):
         return [cls("laplacian"), cls("gaussian", coupling), cls(["gaussian", "laplacian"])]
 
 
-def _slopes(kernel: ScalarKernel, points: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the derivatives of k(t, s) in t, (points, grid); raise if the kernel has none."""
+def _derivatives(kernel: ScalarKernel, points: np.ndarray, grid: np.ndarray, order: int) -> np.ndarray:
+    """Return the first or second derivatives of k(t, s) in t, (points, grid); raise if the kernel has none."""
     try:
-        return slope(kernel, points, grid)
+        return np.asarray((curvature if order == 2 else slope)(kernel, points, grid))
     except IncompatibleError:
         length = 0.1 * float(np.ptp(grid)) or 1.0
         raise IncompatibleError(
-            f"Predictions have no derivative: the output kernel {kernel!r} is not smooth, or its derivative is not "
+            f"Predictions have no {'second ' * (order == 2)}derivative: the output kernel {kernel!r} is not smooth, or its derivative is not "
             f"written. Fit with a smooth one, such as output_kernel=Matern({length:g}, nu=2.5), whose length is a "
             "tenth of the domain."
         ) from None

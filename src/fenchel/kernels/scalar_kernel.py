@@ -129,10 +129,10 @@ class CurveSpace(Protocol):
     def integral(self, operator: "OutputOperator") -> Array:
         """Return an integral operator in these coordinates."""
 
-    def evaluation(self, operator: "OutputOperator", grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: "OutputOperator", grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the map from coordinates to values of the image of an integral operator, (p, points × channels)."""
 
-    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+    def interpolation(self, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the map from coordinates to values at points, (p, points × channels)."""
 
 
@@ -152,7 +152,7 @@ class OutputOperator(Component, ABC):
         Shape (p, p), or (p,) when it is diagonal, or ``None`` for the identity.
         """
 
-    def evaluation(self, matrix: Array | None, curves: CurveSpace, points: np.ndarray, derivative: bool) -> Array:
+    def evaluation(self, matrix: Array | None, curves: CurveSpace, points: np.ndarray, derivative: int) -> Array:
         """Return the map (p, points × channels) from coordinates of curves to values of their images at points.
 
         ``matrix`` is that of ``matrix()``. The images lie in the span of the coordinates, unless overridden.

@@ -77,7 +77,7 @@ class BoundTerms:
         """Return the sum with ``change`` applied to the scalar kernels."""
         return replace(self, terms=tuple((change(kernel), operator) for kernel, operator in self.terms))
 
-    def evaluations(self, curves: CurveSpace, points: np.ndarray, derivative: bool = False) -> tuple[Array, ...]:
+    def evaluations(self, curves: CurveSpace, points: np.ndarray, derivative: int = 0) -> tuple[Array, ...]:
         """Return the map from coordinates of curves to values at points, (p, points × channels), of each term."""
         sources = self.sources or tuple(((Identity(), M),) for _, M in self.terms)
         return tuple(

@@ -96,11 +96,11 @@ class Codec(ABC):
         """Return outputs minus predictions, both as ``decode`` returns them; NaN where nothing was observed."""
         return self.near(truth, predictions) - predictions
 
-    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: bool = False) -> Reading | None:
+    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: int = 0) -> Reading | None:
         """Return how an expansion of a kernel is read at any points; ``None`` means through ``decode``."""
         return None
 
-    def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
+    def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: int = 0) -> Array:
         """Return the values of an expansion at checked inputs."""
         reading = self.reading(expansion.kernel, at, derivative)
         return self.decode(expansion.coordinates(X)) if reading is None else reading.of(expansion, X)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator, make_smoothing_spline
+from scipy.interpolate import CubicSpline, PchipInterpolator, make_smoothing_spline
 
 from fenchel._statistics import weighted_median, weighted_quantile
 from fenchel.data.functional import Curves
@@ -43,13 +43,18 @@ class CurveCenter:
             centre = np.stack(columns, axis=1)
         return cls(curves.grid, centre)
 
-    def __call__(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
-        """Return the values (or derivatives) at some points, (points, channels); constant beyond the ends."""
+    def __call__(self, grid: np.ndarray, derivative: int = 0) -> np.ndarray:
+        """Return the values, or first or second derivatives, at some points, (points, channels); constant beyond the ends.
+
+        The second derivative is that of the cubic spline through the same values: that of the monotone interpolation
+        jumps, and does not converge at the extrema.
+        """
         if len(self.grid) == 1:
             return np.repeat(self.values * (0.0 if derivative else 1.0), len(grid), axis=0)
         inside = np.clip(grid, self.grid[0], self.grid[-1])
         if derivative:
-            return PchipInterpolator(self.grid, self.values)(inside, 1) * (inside == grid)[:, None]
+            through = CubicSpline if derivative == 2 else PchipInterpolator
+            return through(self.grid, self.values)(inside, int(derivative)) * (inside == grid)[:, None]
         exact = np.searchsorted(self.grid, inside).clip(max=len(self.grid) - 1)
         is_exact = self.grid[exact] == inside
         return np.where(is_exact[:, None], self.values[exact], PchipInterpolator(self.grid, self.values)(inside))

@@ -102,7 +102,7 @@ class FunctionCodec(Codec):
         """Return the values of the curves."""
         return self.on_grid(y).values
 
-    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
+    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: int = 0) -> Reading:
         """Return how an expansion of a kernel is read at any points."""
         points = self.grid if at is None else as_points(at)
         is_sum, curves = isinstance(kernel, BoundTerms), self.representation
@@ -116,7 +116,7 @@ class FunctionCodec(Codec):
         shift = None if self.center is None else self.center(points, derivative).reshape(-1)
         return Reading(matrices, scale, shift, has_operator=is_sum)
 
-    def read(self, expansion, X, at=None, derivative=False):  # type: ignore[no-untyped-def]  # as in the base class
+    def read(self, expansion, X, at=None, derivative=0):  # type: ignore[no-untyped-def]  # as in the base class
         """Return the values of an expansion as curves, (n, m) or (n, m, c)."""
         return self.representation.shaped(super().read(expansion, X, at, derivative))
 

@@ -68,13 +68,13 @@ class LevelCodec(Codec):
         values = namespace(values).reshape(values, (values.shape[0], len(self.levels), -1))
         return values if self.center is None else values + as_like(self.center(self.levels), values)
 
-    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: bool = False) -> Reading:
+    def reading(self, kernel: BoundKernel, at: ArrayLike | None = None, derivative: int = 0) -> Reading:
         """Return how an expansion is read at any levels."""
         levels = self.levels if at is None else np.asarray(at)
         matrix = self.representation.evaluation(self.operator, levels, derivative)
         return Reading((matrix,), None, None if self.center is None else self.center(levels).reshape(-1))
 
-    def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
+    def read(self, expansion: Expansion, X: Array, at: ArrayLike | None = None, derivative: int = 0) -> Array:
         """Return the functions at some levels, (n, levels, c)."""
         levels = self.levels if at is None else np.asarray(at)
         values = super().read(expansion, X, levels, derivative)

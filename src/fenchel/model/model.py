@@ -107,6 +107,6 @@ class Model:
         """Dual variables of vector outputs, (n,) if outputs are numbers, else (n, p)."""
         return self.duals.coef[:, 0] if self.outputs.is_flat else self.duals.coef
 
-    def read(self, X: Array, at: ArrayLike | None = None, derivative: bool = False) -> Array:
+    def read(self, X: Array, at: ArrayLike | None = None, derivative: int = 0) -> Array:
         """Return the predictions at checked inputs, in units of the outputs."""
         return self.codec.read(self.expansion, X, at, derivative)

@@ -25,7 +25,7 @@ class _OnBasis(CurveRepresentation, ABC):
     has_eigenvalues = True
 
     @abstractmethod
-    def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
+    def _functions(self, grid: np.ndarray, derivative: int = 0) -> np.ndarray:
         """Return the functions at the points, (points, k)."""
 
     @abstractmethod
@@ -71,11 +71,11 @@ class _OnBasis(CurveRepresentation, ABC):
         part = self._scale[:, None] ** 2 * self._basis
         return part.T @ values @ part
 
-    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+    def interpolation(self, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the orthonormal basis at the given points."""
         return self._with_channels((self._functions(grid, derivative) @ self._inverse_root).T)
 
-    def evaluation(self, operator: IntegralOperator | None, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator | None, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the images of the orthonormal basis at the given points."""
         if operator is None or operator.kernel is None:
             functions = self._functions(grid, derivative)
@@ -136,7 +136,7 @@ class Fourier(_OnBasis):
         """Return instances that the contract tests run on."""
         return [cls(), cls(4, decay=1.0, quadrature="monte_carlo"), cls(3, quadrature="average")]
 
-    def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
+    def _functions(self, grid: np.ndarray, derivative: int = 0) -> np.ndarray:
         length = float(self.grid_[-1] - self.grid_[0]) if len(self.grid_) > 1 else 1.0
         order = (np.arange(self.n_components) + 1) // 2
         is_sine = np.arange(self.n_components) % 2 == 0  # the first function is the constant
@@ -144,8 +144,10 @@ class Fourier(_OnBasis):
         size = np.where(order == 0, 1.0, math.sqrt(2)) / math.sqrt(float(np.sum(self._quadrature_weights())))
         if derivative:
             rate = 2 * np.pi * order / length
-            return size * rate * np.where(is_sine & (order > 0), np.cos(phase), -np.sin(phase))
-        return size * np.where(is_sine & (order > 0), np.sin(phase), np.cos(phase))
+            size = size * rate**derivative
+        is_sine &= order > 0
+        waves = [np.where(is_sine, np.sin(phase), np.cos(phase)), np.where(is_sine, np.cos(phase), -np.sin(phase))]
+        return size * (-waves[0] if derivative == 2 else waves[derivative])
 
     def _eigenvalues(self) -> np.ndarray:
         return (1.0 + (np.arange(self.n_components) + 1) // 2) ** -self.decay
@@ -196,8 +198,10 @@ class Basis(_OnBasis):
         self.quadrature = quadrature
         self.derivatives = derivatives
 
-    def _functions(self, grid: np.ndarray, derivative: bool = False) -> np.ndarray:
+    def _functions(self, grid: np.ndarray, derivative: int = 0) -> np.ndarray:
         chosen = self.derivatives if derivative else self.functions
+        if derivative == 2:
+            raise IncompatibleError("Basis has first derivatives only. Use Fourier(), or a smooth output_kernel.")
         if chosen is None:
             raise IncompatibleError("Basis has no derivatives. Give them as Basis(..., derivatives=...).")
         values = np.asarray(chosen(grid), dtype=np.float64)

@@ -67,20 +67,20 @@ class CurveRepresentation(Representation, ABC):
         """Return an integral operator in these coordinates, (p, p), or (p,) if it is diagonal."""
 
     @abstractmethod
-    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the matrix (p, points × channels) that maps coordinates a to values of the operator applied to a.
 
-        With ``derivative=True``, to values of its derivative.
+        With ``derivative``, 1 or 2, to values of its first or second derivative.
         """
 
     @abstractmethod
-    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+    def interpolation(self, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the matrix (p, points × channels) that maps coordinates to values at the given points.
 
-        With ``derivative=True``, to values of the derivative.
+        With ``derivative``, 1 or 2, to values of the first or second derivative.
         """
 
-    def _between_points(self, grid: np.ndarray, derivative: bool) -> Array:
+    def _between_points(self, grid: np.ndarray, derivative: int) -> Array:
         """Return the matrix (points × channels of the grid, points × channels) of linear interpolation."""
         if derivative:
             raise IncompatibleError(

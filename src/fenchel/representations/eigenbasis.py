@@ -113,11 +113,11 @@ class Eigen(CurveRepresentation):
         round_off = 64 * values.shape[0] * eps(matrix) * float(self.eigenvalues_[0])
         return self.eigenvalues_ if float(xp.max(xp.abs(matrix - diagonal))) <= round_off else matrix
 
-    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+    def interpolation(self, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return linear interpolation of the eigenfunctions between the points of the grid."""
         return self._vectors.T @ (self._between_points(grid, derivative) / self._scale[:, None])
 
-    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the images of the eigenfunctions at the given points, by the operator's own formula."""
         values = as_like(operator.values(self.grid_, grid, self.n_channels_, derivative), self._scale)
         return self._vectors.T @ (self._scale[:, None] * values)

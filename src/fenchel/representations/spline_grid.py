@@ -81,11 +81,11 @@ class Spline(CurveRepresentation):
         values = as_like(operator.values(self.grid_, self.grid_, self.n_channels_), self._scale)
         return self._scale[:, None] * values * self._scale
 
-    def interpolation(self, grid: np.ndarray, derivative: bool = False) -> Array:
+    def interpolation(self, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return linear interpolation between the points of the grid."""
         return self._between_points(grid, derivative) / self._scale[:, None]
 
-    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: bool = False) -> Array:
+    def evaluation(self, operator: IntegralOperator, grid: np.ndarray, derivative: int = 0) -> Array:
         """Return the kernel between the grid points and the given points, times the square roots of the weights."""
         values = operator.values(self.grid_, grid, self.n_channels_, derivative)
         return self._scale[:, None] * as_like(values, self._scale)
