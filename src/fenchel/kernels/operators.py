@@ -242,9 +242,9 @@ def _derivatives(kernel: ScalarKernel, points: np.ndarray, grid: np.ndarray, ord
     except IncompatibleError:
         length = 0.1 * float(np.ptp(grid)) or 1.0
         raise IncompatibleError(
-            f"Predictions have no {'second ' * (order == 2)}derivative: the output kernel {kernel!r} is not smooth, or its derivative is not "
-            f"written. Fit with a smooth one, such as output_kernel=Matern({length:g}, nu=2.5), whose length is a "
-            "tenth of the domain."
+            f"Predictions have no {'second ' * (order == 2)}derivative: the output kernel {kernel!r} is not smooth, or "
+            f"its derivative is not written. Fit with a smooth one, such as output_kernel=Matern({length:g}, nu=2.5), "
+            "whose length is a tenth of the domain."
         ) from None
 
 

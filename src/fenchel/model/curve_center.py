@@ -44,7 +44,7 @@ class CurveCenter:
         return cls(curves.grid, centre)
 
     def __call__(self, grid: np.ndarray, derivative: int = 0) -> np.ndarray:
-        """Return the values, or first or second derivatives, at some points, (points, channels); constant beyond the ends.
+        """Return values, or first or second derivatives, at some points, (points, channels); constant beyond the ends.
 
         The second derivative is that of the cubic spline through the same values: that of the monotone interpolation
         jumps, and does not converge at the extrema.
