@@ -130,7 +130,10 @@ def test_pairs_that_do_not_follow_each_other_are_chosen_for_one_step(paths):
     whole = FieldRegressor(local=False)
     assert whole.fit(paths[:, 0], paths[:, 1]).steps_ == 1
     assert whole.fit(paths[:, 0], paths[:, 0]).steps_ == 1
-    assert whole.set_params(steps=7).fit(paths[:, 0], paths[:, 1]).steps_ == 7
+    with pytest.warns(DataWarning, match="local=False there is one map, and nothing that steps=7 could choose"):
+        assert whole.set_params(steps=7).fit(paths[:, 0], paths[:, 1]).steps_ == 7
+    with pytest.warns(DataWarning, match="With an estimator there is one map"):
+        FieldRegressor(OperatorKernelRegressor(), steps=2).fit(paths[:, 0], paths[:, 1])
     assert FieldRegressor(OperatorKernelRegressor()).fit(paths[:, 0], paths[:, 1, :4]).steps_ == 1
 
 

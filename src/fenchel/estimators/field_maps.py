@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._array import Array, as_index, as_like, host, namespace
 from fenchel._progress import evenly
@@ -18,7 +19,7 @@ from fenchel.estimators.field_bases import FieldBasis, basis_of, channel_units, 
 from fenchel.estimators.regression_cv import OperatorKernelRegressorCV
 from fenchel.exceptions import ScaleWarning
 from fenchel.kernels import Gaussian, Matern
-from fenchel.resample.folds import whole_folds
+from fenchel.resample.folds import grouped, whole_folds
 
 __all__: list[str] = []
 
@@ -144,8 +145,8 @@ class GlobalPlan:
     scale: bool
     estimator: BaseEstimator | None  # None: the width of a kernel is searched for
 
-    def fit(self, X: Array, Y: Array, sample_weight: np.ndarray | None) -> GlobalMap:
-        """Return the map fitted to fields (n, *grid, channels)."""
+    def fit(self, X: Array, Y: Array, sample_weight: np.ndarray | None, groups: np.ndarray | None = None) -> GlobalMap:
+        """Return the map fitted to fields (n, *grid, channels); groups are held out together."""
         xp = namespace(X)
         counts = as_like(np.ones(X.shape[0]) if sample_weight is None else sample_weight, X)
         units = [channel_units(as_rows(each), counts, each.shape[-1] if self.scale else 1) for each in (X, Y)]
@@ -156,9 +157,10 @@ class GlobalPlan:
         unit = float(xp.sqrt(counts @ xp.sum(encoded**2, axis=1) / xp.sum(counts))) or 1.0
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if self.estimator is None:
-            estimator = _searched(encoded / unit, targets, **weights)
+            estimator = _searched(encoded / unit, targets, sample_weight, groups)
         else:
-            estimator = clone(self.estimator).fit(encoded / unit, targets, **weights)
+            labels = grouped(self.estimator, groups, np.arange(X.shape[0]))
+            estimator = clone(self.estimator).fit(encoded / unit, targets, **weights, **labels)
         given = replace(inputs, unit=units[0]), replace(basis, unit=units[1])
         return GlobalMap(*given, unit, estimator, tuple(Y.shape[1:]))
 
@@ -172,13 +174,16 @@ class LocalPlan:
     after: GlobalPlan | None = None  # its held-out images are further channels of the inputs
     noise: float = 0.0  # in the inputs, in units of the deviation of their channels
 
-    def fit(self, X: Array, Y: Array, sample_weight: np.ndarray | None) -> LocalMap:
-        """Return the map fitted to fields (n, *grid, channels) on one grid; groups of positions are whole fields."""
+    def fit(self, X: Array, Y: Array, sample_weight: np.ndarray | None, groups: np.ndarray | None = None) -> LocalMap:
+        """Return the map fitted to fields (n, *grid, channels) on one grid.
+
+        Positions of one field are held out together, and fields of one group.
+        """
         xp, ranks = namespace(X), contents(as_rows(Y), as_rows(X))
         first = None
         if self.after is not None:
-            first = self.after.fit(X, Y, sample_weight)
-            X = xp.concat([X, _held_out_images(self.after, first, X, Y, sample_weight, ranks)], axis=-1)
+            first = self.after.fit(X, Y, sample_weight, groups)
+            X = xp.concat([X, _held_out_images(self.after, first, X, Y, sample_weight, ranks, groups)], axis=-1)
         unit = _unit_of_patches(X, self.neighbourhood)
         X = (
             X + as_like(self._noise(ranks, X.shape), X) * unit * (self.noise / _n_values(X, self.neighbourhood) ** 0.5)
@@ -192,11 +197,12 @@ class LocalPlan:
             thin = Nystrom(storey.n_landmarks) if len(fields) > 2 * storey.n_landmarks else None
             if len(kernels) > 1:
                 options: dict[str, Any] = {"lams": _LAMS, "losses": ["square"], "center": True, "approximation": thin}
-                folds = min(5, len(np.unique(fields)))
+                labels = fields if groups is None else groups[fields]
+                folds = min(5, len(np.unique(labels)))
                 searches = [OperatorKernelRegressorCV(kernel, cv=folds, **options) for kernel in kernels]
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
-                    searches = [each.fit(patches, values, groups=fields, **weights) for each in searches]
+                    searches = [each.fit(patches, values, groups=labels, **weights) for each in searches]
                 order = ranked([float(np.nanmin(each.cv_errors_)) for each in searches])[: storey.kept]
                 estimator, kernels = searches[order[0]].best_estimator_, [kernels[place] for place in order]
             else:
@@ -227,13 +233,19 @@ class LocalPlan:
 
 
 def _held_out_images(
-    plan: GlobalPlan, fitted: GlobalMap, X: Array, Y: Array, sample_weight: np.ndarray | None, ranks: np.ndarray
+    plan: GlobalPlan,
+    fitted: GlobalMap,
+    X: Array,
+    Y: Array,
+    sample_weight: np.ndarray | None,
+    ranks: np.ndarray,
+    groups: np.ndarray | None,
 ) -> Array:
     """Return the image of each field under the map that is fitted, with the same parameters, without its fold."""
     if plan.estimator is None:
         plan = replace(plan, estimator=fitted.estimator.best_estimator_)
     xp, images = namespace(X), np.zeros(Y.shape)
-    for inside, outside in whole_folds(ranks, 5):
+    for inside, outside in whole_folds(ranks, 5, groups):
         weights = None if sample_weight is None else sample_weight[inside]
         X_in, Y_in, X_out = (
             xp.take(each, as_index(rows, each), axis=0) for each, rows in ((X, inside), (Y, inside), (X, outside))
@@ -262,11 +274,17 @@ def _n_values(fields: Array, neighbourhood: Neighbourhood) -> int:
     return int(fields.shape[-1]) * len(neighbourhood.steps(fields.ndim - 2))
 
 
-def _searched(X: Array, Y: Array, sample_weight: np.ndarray | None = None) -> OperatorKernelRegressorCV:
+def _searched(
+    X: Array, Y: Array, sample_weight: np.ndarray | None, groups: np.ndarray | None
+) -> OperatorKernelRegressorCV:
     """Return the fitted regressor between coordinates whose Matérn kernel has the best width."""
-    options: dict[str, Any] = {"lams": _LAMS, "losses": ["square"], "cv": "loo"}
+    options: dict[str, Any] = {
+        "lams": _LAMS,
+        "losses": ["square"],
+        "cv": "loo" if groups is None else LeaveOneGroupOut(),
+    }
     models = [OperatorKernelRegressorCV(Matern(width, nu=2.5), **options) for width in _WIDTHS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # without noise the smallest lam may be the best
-        fitted = list(evenly((model.fit(X, Y, sample_weight) for model in models), len(models)))
+        fitted = list(evenly((model.fit(X, Y, sample_weight, groups) for model in models), len(models)))
     return min(fitted, key=lambda model: float(np.nanmin(model.cv_errors_)))

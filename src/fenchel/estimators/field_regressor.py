@@ -4,22 +4,23 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags, check_scalar
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, Inputs, Outputs, as_index, as_like, host, is_host, namespace
-from fenchel._check import Interval, Options, check_array, check_parameters, not_times, outputs_like, unmasked
+from fenchel._array import Array, Inputs, as_like, host, is_host, namespace
+from fenchel._check import Interval, Options, check_array, check_parameters, not_times, unmasked
 from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, Progress, tracked
 from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, resampled
+from fenchel.estimators.field_data import checked_outputs, together, warn_of_cubes, with_outputs
 from fenchel.estimators.field_maps import FieldMap, GlobalPlan, as_rows
 from fenchel.estimators.field_search import best_map, longest_chain
 from fenchel.exceptions import DataWarning, warn_user
 from fenchel.model.sample import sample_counts
-from fenchel.model.vectors import rows_with_values
 
 __all__ = ["FieldRegressor"]
 
@@ -136,7 +137,14 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     @tracked
     @all_or_nothing
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
         """Fit the bases and the regression.
 
         Parameters
@@ -147,6 +155,12 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             The corresponding output functions, possibly on another grid; NaN marks missing values.
         sample_weight : array of shape (n,) or None, default=None
             Sample weights of the regression; a sample of weight 2 counts twice.
+        groups : array of shape (n,) or None, default=None
+            Groups of samples that are held out together, such as the states of one simulation. Local maps are tried
+            with four groups or more. An ``estimator`` whose ``fit`` takes groups is given them.
+        order : array of shape (n,) or None, default=None
+            When samples were taken, as times or numbers, instead of ``groups``: blocks of samples that follow one
+            another are then held out together, 10 to 100 of them.
 
         Returns
         -------
@@ -155,8 +169,9 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         """
         self._check_parameters()
         X = self._checked_inputs(X, reset=True)
-        Y = self._checked_outputs(y, X)
-        X, Y, sample_weight = _with_outputs(X, Y, sample_weight)
+        Y = checked_outputs(y, X, self.n_axes)
+        labels = together(X, Y, groups, order)
+        X, Y, sample_weight, labels = with_outputs(X, Y, sample_weight, labels)
         self.input_shape_, self.output_shape_ = tuple(X.shape[1:]), tuple(Y.shape[1:])
         weights = None if sample_weight is None else host(as_like(sample_counts(sample_weight, X), X))
         plan = GlobalPlan(
@@ -174,8 +189,15 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 f"Predictions from predictions, steps={self.steps}, need outputs of the shape of the inputs. "
                 f"Got {self.output_shape_} and {self.input_shape_}."
             )
+        if (self.steps or 1) > 1 and (self.estimator is not None or not self.local):
+            given = "local=False" if self.estimator is None else "an estimator"
+            warn_user(
+                f"With {given} there is one map, and nothing that steps={self.steps} could choose. Leave out either.",
+                DataWarning,
+                "rollouts",
+            )
         self.steps_ = longest_chain(A, B) if self.steps is None else int(self.steps)
-        self._map: FieldMap = best_map(plan, self.local, self.steps_, A, B, weights)
+        self._map: FieldMap = best_map(plan, self.local, self.steps_, A, B, weights, labels)
         self.estimator_, self.neighbourhood_ = self._map.estimator, self._map.neighbourhood
         return self
 
@@ -264,7 +286,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         score : float
             One minus the ratio of squared errors to squared distances from the pointwise means.
         """
-        truth, predicted = (host(as_rows(fields)) for fields in (self._checked_outputs(y, X), self.predict(X)))
+        truth, predicted = (host(as_rows(fields)) for fields in (checked_outputs(y, X, self.n_axes), self.predict(X)))
         weights = np.ones(len(truth)) if sample_weight is None else sample_counts(sample_weight, truth)
         center = np.average(truth, axis=0, weights=weights)
         weights = np.repeat(weights, truth.shape[1])
@@ -298,7 +320,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         X = check_array(X, "X", ndim=(2, 3, 4, 5))
         if reset:
             self.n_features_in_ = int(X.shape[1])
-            self._warn_of_cubes(X, "X")
+            warn_of_cubes(X, "X", self.n_axes)
             return X
         shape, axes = tuple(X.shape[1:]), self._count_axes(self.input_shape_)
         if shape == self.input_shape_:
@@ -308,25 +330,6 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         xp = namespace(X)
         fields = self._resampled(xp.reshape(X, (X.shape[0], *self._grid(shape))), self.input_shape_[:axes])
         return xp.reshape(fields, (X.shape[0], *self.input_shape_))
-
-    def _checked_outputs(self, y: Outputs, X: Array) -> Array:
-        """Return outputs in the array library and dtype of the inputs."""
-        y = unmasked(y, "y")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        if is_host(y):
-            try:
-                y = check_host_array(y, dtype=[np.float64, np.float32], allow_nd=True, ensure_2d=False,
-                                     ensure_all_finite="allow-nan", input_name="y")  # fmt: skip
-            except OverflowError as error:
-                raise ValueError(f"y must hold numbers below 1.8e308: {error}.") from error
-        Y = outputs_like(y, X, "y")
-        if Y.ndim > 5:
-            raise ValueError(f"y must hold functions of one to three variables. Got shape {tuple(Y.shape)}.")
-        if Y.shape[0] != X.shape[0]:
-            raise ValueError(f"X and y must have the same number of samples. Got {X.shape[0]} and {Y.shape[0]}.")
-        self._warn_of_cubes(Y, "y")
-        return Y
 
     def _resampled(self, fields: Array, shape: tuple[int, ...]) -> Array:
         """Return functions (n, *grid, channels) on another grid."""
@@ -348,29 +351,8 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         axes = self._count_axes(shape)
         return (*(shape[:axes] or (1,)), *(shape[axes:] or (1,)))
 
-    def _warn_of_cubes(self, fields: Array, name: str) -> None:
-        """Warn if the last axis, read as channels, is as long as an axis of the grid."""
-        if self.n_axes is None and fields.ndim == 4 and 1 < fields.shape[3] >= min(fields.shape[1:3]):
-            warn_user(
-                f"{name} of shape {tuple(fields.shape)} is read as fields of two variables with {fields.shape[3]}"
-                " channels. If the last axis is a third variable, set n_axes=3, otherwise n_axes=2.",
-                DataWarning,
-                "channels-or-cubes",
-            )
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _with_outputs(X: Array, Y: Array, sample_weight: Array | None) -> tuple[Array, Array, Array | None]:
-    """Return the samples of whose outputs at least one value was observed, with a warning if there are others."""
-    rows = rows_with_values(~np.isnan(host(as_rows(Y))))
-    if len(rows) == Y.shape[0]:
-        return X, Y, sample_weight
-    if not len(rows):
-        raise ValueError("y must have observed values. All of them are NaN.")
-    X, Y = (namespace(each).take(each, as_index(rows, each), axis=0) for each in (X, Y))
-    return X, Y, None if sample_weight is None else host(as_like(sample_weight, X))[rows]

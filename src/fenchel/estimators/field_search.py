@@ -19,13 +19,14 @@ from fenchel.estimators.field_maps import (
     as_rows,
 )
 from fenchel.estimators.field_rollouts import HeldOut, chains, pieces, successors
+from fenchel.exceptions import DataWarning, warn_user
 from fenchel.resample.folds import split_whole, whole_part
 
 __all__: list[str] = []
 
 _LOG = logging.getLogger("fenchel")
 _COMPARED = 250  # fields of which the maps are compared; a fifth of them is held out
-_FEWEST = 4  # fields: two to learn from, in two folds, and two to compare maps with
+_FEWEST = 4  # fields, or groups of them: two to learn from, in two folds, and two to compare maps with
 _HELD_OUT = 0.2  # share of these, or eight fields, of which a standard error can be taken, but no more than half
 _FOLLOWED = 50  # steps of held-out rollouts, at most, where nobody said how many are needed
 _NOISE = (1.0, 4.0)  # in the inputs, in units of the error of one step: what a rollout feeds on
@@ -39,38 +40,72 @@ def longest_chain(X: Array, Y: Array) -> int:
 
 
 def best_map(
-    plan: GlobalPlan, is_local: bool, steps: int, X: Array, Y: Array, sample_weight: np.ndarray | None
+    plan: GlobalPlan,
+    is_local: bool,
+    steps: int,
+    X: Array,
+    Y: Array,
+    sample_weight: np.ndarray | None,
+    groups: np.ndarray | None = None,
 ) -> FieldMap:
     """Return the map of whole fields, or the local one that predicts held-out fields better, fitted to all fields.
 
-    With more than one step, it is the one whose predictions from predictions are better.
+    With more than one step, it is the one whose predictions from predictions are better. Groups are held out together.
     """
     best: Plan = plan
     if plan.estimator is None:
         counts = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        first, totals = distinct_rows(np.hstack([host(as_rows(X)), host(as_rows(Y))]), host(counts))
+        parts = [host(as_rows(X)), host(as_rows(Y)), *([] if groups is None else [groups[:, None]])]
+        first, totals = distinct_rows(np.hstack(parts), host(counts))
         X, Y = (namespace(X).take(each, as_index(first, each), axis=0) for each in (X, Y))
-        sample_weight = None if np.all(totals == 1) else totals
-        if is_local and X.shape[1:-1] == Y.shape[1:-1] and X.shape[0] >= _FEWEST and min(X.shape[1:-1]) > 2:
-            best = _compared(plan, steps, X, Y, sample_weight)
+        sample_weight, groups = None if np.all(totals == 1) else totals, _of_rows(groups, first)
+        n_units = X.shape[0] if groups is None else _checked_number(groups, is_local)
+        if is_local and X.shape[1:-1] == Y.shape[1:-1] and n_units >= _FEWEST and min(X.shape[1:-1]) > 2:
+            best = _compared(plan, steps, X, Y, sample_weight, groups)
     if isinstance(best, LocalPlan):
         best = replace(best, storeys=STOREYS)
-    return best.fit(X, Y, sample_weight)
+    return best.fit(X, Y, sample_weight, groups)
 
 
-def _compared(plan: GlobalPlan, steps: int, X: Array, Y: Array, sample_weight: np.ndarray | None) -> Plan:
+def _of_rows(labels: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if labels is None else labels[rows]
+
+
+def _checked_number(groups: np.ndarray, is_local: bool) -> int:
+    """Return the number of groups; raise if there is one, and warn if there are too few to compare maps."""
+    count = len(np.unique(groups))
+    if count < 2:
+        raise ValueError("Samples with a positive weight and observed outputs must be of at least 2 groups. Got 1.")
+    if is_local and count < _FEWEST:
+        warn_user(
+            f"Local maps were not tried: this needs at least {_FEWEST} groups, of which some are held out and others "
+            f"are learned from. Got {count}. Pass smaller groups, or none if samples are independent.",
+            DataWarning,
+            "few-groups",
+        )
+    return count
+
+
+def _compared(
+    plan: GlobalPlan,
+    steps: int,
+    X: Array,
+    Y: Array,
+    sample_weight: np.ndarray | None,
+    groups: np.ndarray | None,
+) -> Plan:
     """Return the plan with the smallest errors of held-out fields.
 
     The best of each step replaces a simpler plan if it is better by two standard errors of the difference. Border and
     reach are decided upon first, then the shape, then whether the images of whole fields help. For rollouts, noise in
     the inputs and farther reaches follow.
     """
-    xp, ranks, labels = namespace(X), contents(as_rows(Y), as_rows(X)), None
-    if steps > 1:
+    xp, ranks, labels = namespace(X), contents(as_rows(Y), as_rows(X)), groups
+    if steps > 1 and groups is None:
         labels = pieces(successors(X, Y))
-    part = whole_part(ranks, _COMPARED, labels)
-    inside, outside = (part[rows] for rows in _split(ranks[part], None if labels is None else labels[part]))
-    weights = None if sample_weight is None else sample_weight[inside]
+    part = whole_part(ranks, _COMPARED, labels, 2 if groups is None else _FEWEST)
+    inside, outside = (part[rows] for rows in _split(ranks[part], _of_rows(labels, part)))
+    weights, together = _of_rows(sample_weight, inside), _of_rows(groups, inside)
     (X_in, Y_in), (X_out, Y_out) = (
         [xp.take(each, as_index(rows, each), axis=0) for each in (X, Y)] for rows in (inside, outside)
     )
@@ -78,10 +113,10 @@ def _compared(plan: GlobalPlan, steps: int, X: Array, Y: Array, sample_weight: n
     held_out = replace(HeldOut.of(X_out, Y_out, Y_in), steps=steps)
 
     def errors(candidate: Plan) -> np.ndarray:
-        return held_out.errors(candidate.fit(X_in, Y_in, weights))
+        return held_out.errors(candidate.fit(X_in, Y_in, weights, together))
 
     def rollout_errors(candidate: Plan) -> np.ndarray:
-        return held_out.rollout_errors(candidate.fit(X_in, Y_in, weights))
+        return held_out.rollout_errors(candidate.fit(X_in, Y_in, weights, together))
 
     shortest = min(X.shape[1:-1])
     best, least = _raced((_borders, _far, _wider, _wider, _with_images), plan, plan, shortest, errors, counts)
