@@ -31,9 +31,11 @@ def ranked(errors: ArrayLike) -> np.ndarray:
         return np.argsort(np.floor((values - least) / unit + 0.5), kind="stable")
 
 
-def is_clearly_positive(gains: np.ndarray, errors: float) -> bool:
-    """Whether the mean of gains exceeds so many of its standard errors."""
-    return bool(np.mean(gains) > errors * np.std(gains) / np.sqrt(len(gains)))
+def is_clearly_positive(gains: np.ndarray, errors: float, weights: np.ndarray | None = None) -> bool:
+    """Whether the weighted mean of gains exceeds so many of its standard errors, for weights in any unit."""
+    counts = np.ones(len(gains)) if weights is None else weights
+    mean = np.average(gains, weights=counts)
+    return bool(mean > errors * np.linalg.norm(counts * (gains - mean)) / np.sum(counts))
 
 
 def weight_unit(weights: np.ndarray) -> float:

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._array import Inputs, Outputs
 from fenchel._progress import part
@@ -20,7 +19,7 @@ from fenchel.conformal.widths import Widths
 from fenchel.data.containers import inputs_for, length, numbers, take
 from fenchel.exceptions import IncompatibleError
 from fenchel.model.machine import Near, best_of, sees_outputs
-from fenchel.resample.folds import grouped, ranks_of, seeded, whole_folds
+from fenchel.resample.folds import grouped, ranks_of, seeded, weighted, whole_folds
 from fenchel.resample.jackknife import has_closed_form, left_out_models
 from fenchel.resample.residuals import Residuals
 
@@ -89,9 +88,10 @@ class Trainer:
     def fit_on(self, index: np.ndarray) -> Any:
         """Return the regressor fitted on the selected samples."""
         model = clone(self.estimator)
-        arguments = self.arguments | grouped(model, self.groups, index)
-        if self.weights is not None and has_fit_parameter(model, "sample_weight"):
-            arguments["sample_weight"] = checked_weights(self.weights[index])
+        weights = weighted(model, self.weights, index)
+        arguments = self.arguments | grouped(model, self.groups, index) | weights
+        for values in weights.values():
+            checked_weights(values)
         return model.fit(inputs_for(model, self.X, index, index), take(self.y, index), **arguments)
 
     def out_of_sample(self, model: BaseEstimator, train: np.ndarray, cv: object, random_state: object) -> Residuals:

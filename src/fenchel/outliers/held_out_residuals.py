@@ -59,30 +59,43 @@ def fitted_mask(fitted: Any, model: BaseEstimator, X: Inputs, n: int) -> np.ndar
 
 
 def residuals_of(
-    model: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, fitted: np.ndarray, groups: np.ndarray | None = None
+    model: BaseEstimator,
+    X: Inputs,
+    y: Outputs,
+    cv: int | None,
+    fitted: np.ndarray,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Residuals:
     """Return held-out residuals of the training samples of a model, and plain residuals of other samples.
 
-    Samples of one group (labels as numbers) are held out together.
+    Samples of one group (labels as numbers) are held out together. Samples of weight zero are others.
     """
-    if fitted.all():
-        return held_out_residuals(model, X, y, cv, groups)
-    y, inside, outside = on_one_grid(y), np.flatnonzero(fitted), np.flatnonzero(~fitted)
-    labels = None if groups is None else groups[inside]
-    held = held_out_residuals(model, inputs_for(model, X, inside, inside), take(y, inside), cv, labels)
-    others = Residuals.of(model, inputs_for(model, X, outside, inside), take(y, outside))
+    known, counts = np.flatnonzero(fitted), fitted if weights is None else fitted & (weights > 0)
+    if counts.all():
+        return held_out_residuals(model, X, y, cv, groups, weights)
+    y, inside, outside = on_one_grid(y), np.flatnonzero(counts), np.flatnonzero(~counts)
+    labels, parts = (None if values is None else values[inside] for values in (groups, weights))
+    held = held_out_residuals(model, inputs_for(model, X, inside, inside), take(y, inside), cv, labels, parts)
+    others = Residuals.of(model, inputs_for(model, X, outside, known), take(y, outside))
     held = held.on(others.grid)
-    values = np.empty((len(fitted), held.values.shape[1]))
+    values = np.empty((len(counts), held.values.shape[1]))
     values[inside], values[outside] = held.values, others.values
     return replace(held, values=values)
 
 
 def held_out_residuals(
-    model: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, groups: np.ndarray | None = None
+    model: BaseEstimator,
+    X: Inputs,
+    y: Outputs,
+    cv: int | None,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Residuals:
     """Return the held-out residuals of samples; ``None`` means leave-one-out where that needs no solve.
 
-    Folds consist of whole groups (labels as numbers), and leave-one-out is that of one group.
+    Folds consist of whole groups (labels as numbers), and leave-one-out is that of one group. ``weights`` (n,) are
+    those of the fit.
 
     For the kernel machines of this library, all folds share one factorisation of the Gram matrix: the square loss needs
     no solve at all, other losses are solved without each fold, all folds together. The centre and the scale of the
@@ -92,17 +105,22 @@ def held_out_residuals(
     is_fixed = not sees_outputs(model)
     machine = best_of(model) if is_fixed else model
     if is_fixed and is_machine(machine) and machine.approximation_ is None and length(X) <= MOST_SAMPLES:
-        return _on_one_factorisation(machine, X, y, cv, groups)
+        return _on_one_factorisation(machine, X, y, cv, groups, weights)
     n, y = length(X), on_one_grid(y)
-    trainer = Trainer(machine, X, y, groups=groups)
+    trainer = Trainer(machine, X, y, weights, groups=groups)
     folds = whole_folds(trainer.ranks, _FOLDS if cv is None else cv, groups)
     return trainer.fit_folds(np.arange(n), folds).residuals
 
 
 def _on_one_factorisation(
-    machine: BaseEstimator, X: Inputs, y: Outputs, cv: int | None, groups: np.ndarray | None
+    machine: BaseEstimator,
+    X: Inputs,
+    y: Outputs,
+    cv: int | None,
+    groups: np.ndarray | None,
+    weights: np.ndarray | None,
 ) -> Residuals:
-    training_set, spec = training_set_of(machine, X, y), machine.model_.spec
+    training_set, spec = training_set_of(machine, X, y, weights), machine.model_.spec
     n, sample = training_set.n_samples, training_set.sample
     count = n if cv is None and isinstance(spec.loss, Square) else _FOLDS if cv is None else cv
     folds = [outside for _, outside in whole_folds(sample.contents(), count, sample.kept(groups))]

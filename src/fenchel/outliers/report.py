@@ -16,9 +16,9 @@ from fenchel.data.frames import index_from, index_of, plain_index
 from fenchel.data.functional import as_curves
 from fenchel.outliers.drawings import draw_curves, draw_scores
 from fenchel.outliers.held_out_residuals import fitted_mask, residuals_of
-from fenchel.outliers.judged import among, check_observed, judged, observed, root_mean_squares
+from fenchel.outliers.judged import among, check_observed, compared, followed_by, judged, on_new, root_mean_squares
 from fenchel.outliers.null_law import Simulation
-from fenchel.outliers.sample_facts import check_count, duals_of, index_of_sample, output_names
+from fenchel.outliers.sample_facts import check_count, duals_of, index_of_sample, output_names, weights_of
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tables import listed_names, shown, table_of, table_of_cells
@@ -133,6 +133,7 @@ class OutlierReport:
         cv: int | None = None,
         fitted: Any = None,
         groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> "OutlierReport":
         """Rank the training samples of a model, optionally together with other samples.
 
@@ -151,6 +152,10 @@ class OutlierReport:
         groups : array of shape (n,) or None, default=None
             Labels of samples that are held out together, such as replicates: otherwise wrong replicates confirm each
             other, and none is flagged.
+        sample_weight : array of shape (n,) or None, default=None
+            The weights of the fit: residuals are those of weighted fits without each sample. Each sample is one in the
+            comparison, whatever its weight. Samples of weight zero are judged like those of ``of_new``, and change
+            nothing for the others.
 
         Returns
         -------
@@ -162,16 +167,21 @@ class OutlierReport:
             check_parameter("OutlierReport.of", "cv", cv, Interval(2, np.inf, "left", integer=True))
         if length(X) != length(y):
             raise ValueError(f"X and y must have the same number of samples. Got {length(X)} and {length(y)}.")
-        check_count(length(y))
-        is_fitted = fitted_mask(fitted, model, X, length(y))
-        codes = label_codes(groups, length(y), "groups")
-        residuals = residuals_of(model, X, y, cv, is_fitted, codes)
-        known, inputs, labels = judged(residuals, model, X, codes)
-        sizes = Sizes.of(model, inputs, known, labels)
-        report = among(cls.of_residuals(known, False, sizes), observed(residuals.values), len(y))
+        n, weights = length(y), weights_of(sample_weight, length(y), model)
+        check_count(n if weights is None else int(np.count_nonzero(weights)))
+        is_fitted = fitted_mask(fitted, model, X, n)
+        codes = label_codes(groups, n, "groups")
+        residuals = residuals_of(model, X, y, cv, is_fitted, codes, weights)
+        places, others = compared(residuals, weights)
+        known, inputs = judged(residuals, model, X, places, places)
+        sizes = Sizes.of(model, inputs, known, *(None if row is None else row[places] for row in (codes, weights)))
+        report = cls.of_residuals(known, False, sizes)
+        if len(others):
+            report = followed_by(report, on_new(report, *judged(residuals, model, X, others, places)))
+        report = among(report, np.concatenate([places, others]), n)
         names = output_names(y, report.residuals, report.grid)
         dual_norms, saturation = duals_of(model, is_fitted)
-        about = {"model": model, "sizes": sizes, "output_names": names, "index": index_of_sample(X, y)}
+        about = {"model": model, "output_names": names, "index": index_of_sample(X, y)}
         return replace(report, dual_norms=dual_norms, saturation=saturation, **about)
 
     @classmethod
@@ -206,10 +216,9 @@ class OutlierReport:
         expected = np.ones(n) if sizes is None else sizes.held_out
         rows = residuals.filled() / expected[:, None]
         outlyingness = Outlyingness.of(rows, form, seen=~np.isnan(residuals.values))
-        scores = np.max(outlyingness.deviates, axis=1)
-        values = residuals.values.reshape(n, *residuals.shape)
+        p_values, values = conformal_p_values(outlyingness.scores), residuals.values.reshape(n, *residuals.shape)
         simulation = Simulation(outlyingness, rows, sizes)
-        return cls(outlyingness, simulation, conformal_p_values(scores), values, expected, grid=residuals.grid)
+        return cls(outlyingness, simulation, p_values, values, expected, grid=residuals.grid, sizes=sizes)
 
     def of_new(self, X: Inputs, y: Outputs) -> "OutlierReport":
         """Rank new samples by the same model, compared with the training samples.
@@ -220,22 +229,8 @@ class OutlierReport:
             raise ValueError("A report of curves alone has no model for new samples. Use OutlierReport.of.")
         residuals = Residuals.of(self.model, X, y)
         check_observed(residuals.values)
-        expected = np.ones(length(X)) if self.sizes is None else self.sizes.at(X)
-        outlyingness = self.outlyingness.of_new(residuals.filled() / expected[:, None])
-        scores = np.max(outlyingness.deviates, axis=1)
-        values = residuals.values.reshape(len(scores), *residuals.shape)
-        p_values = conformal_p_values(scores, self.scores[~np.isnan(self.scores)])
-        return replace(
-            self,
-            outlyingness=outlyingness,
-            conformal_p_values=p_values,
-            residuals=values,
-            expected_sizes=expected,
-            saturation=None,
-            dual_norms=None,
-            grid=residuals.grid,
-            index=index_of_sample(X, y),
-        )
+        report = on_new(self, residuals, X)
+        return replace(report, saturation=None, dual_norms=None, grid=residuals.grid, index=index_of_sample(X, y))
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"index": plain_index(self.index)}
@@ -249,7 +244,7 @@ class OutlierReport:
     @property
     def scores(self) -> np.ndarray:
         """Largest deviation of each sample, (n,)."""
-        return np.asarray(np.max(self.outlyingness.deviates, axis=1))
+        return self.outlyingness.scores
 
     @property
     def p_values(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,10 +20,12 @@ from fenchel.data.functional import Curves, as_curves, brings_points, is_fdata
 from fenchel.data.pairs import is_pairs
 from fenchel.estimators.around import AroundMixin
 from fenchel.losses.relative import RelativeSize
+from fenchel.model.sample import spread
 from fenchel.outliers.held_out_residuals import residuals_of
-from fenchel.outliers.judged import check_observed
+from fenchel.outliers.judged import among, check_observed
 from fenchel.outliers.report import OutlierReport
-from fenchel.resample.folds import grouped, label_codes
+from fenchel.outliers.sample_facts import check_count, weights_of
+from fenchel.resample.folds import blocks_of, grouped, label_codes, weighted
 from fenchel.resample.residuals import Residuals
 
 __all__ = ["RobustRefit"]
@@ -111,6 +114,10 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         "trim": Interval(0, 0.5, also=(None,)),
     }
 
+    left_out_: np.ndarray
+    is_outlier_: np.ndarray
+    report_: OutlierReport
+
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
@@ -130,7 +137,15 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         self.progress = progress
 
     @tracked
-    def fit(self, X: Inputs, y: Outputs, grid: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Inputs,
+        y: Outputs,
+        grid: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
         """Fit to all samples and then without outliers, and keep the better fit.
 
         Parameters
@@ -141,6 +156,11 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
             Points of curves given as an array, for a regressor of curves.
         groups : array of shape (n,) or None, default=None
             Labels of samples that are held out together, such as replicates, also in the searches of the estimators.
+        sample_weight : array of shape (n,) or None, default=None
+            Sample weights, for all fits and for the means by which they are compared. Samples of weight zero take no
+            part: they are left out and not judged.
+        order : array of shape (n,) or None, default=None
+            Times of the samples, instead of ``groups``: blocks of time are held out together.
 
         Returns
         -------
@@ -150,23 +170,42 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
         check_parameters(self, self._limits)
         if y is None:
             raise ValueError("RobustRefit requires y to be passed, but the target y is None.")
-        first, self.output_names_ = self._inner, column_names(y)
+        self.output_names_ = column_names(y)
         X, y = _as_samples(X), _as_samples(on_one_grid(y if grid is None else as_curves(y, grid)))
-        final = first if self.final_estimator is None else self.final_estimator
-        codes = label_codes(groups, length(y), "groups")
+        codes = label_codes(blocks_of(order, groups, X), length(y), "groups")
+        weights = weights_of(sample_weight, length(y), self._inner, self._final)
+        if weights is None or np.all(weights > 0):
+            return self._fit(_Sample(X, y, codes, weights))
+        index = np.flatnonzero(weights)
+        check_count(len(index))
+        labels = None if codes is None else codes[index]
+        self._fit(_Sample(inputs_for(self._inner, X, index, index), take(y, index), labels, weights[index]))
+        return self._among(index, length(y))
 
-        def refit(kept: np.ndarray) -> Any:
-            index = np.flatnonzero(kept)
-            return clone(final).fit(inputs_for(final, X, index, index), take(y, index), **grouped(final, codes, index))
+    @property
+    def _final(self) -> BaseEstimator:
+        return self._inner if self.final_estimator is None else self.final_estimator
+
+    def _among(self, index: np.ndarray, n: int) -> Self:
+        """Take a fit to some of n samples for one to all of them, of which the others are not used."""
+        self.left_out_, self.is_outlier_ = ~spread(~self.left_out_, index, n), spread(self.is_outlier_, index, n)
+        self.report_ = among(self.report_, index, n)
+        if get_tags(self._final).input_tags.pairwise:
+            self._columns, self.n_features_in_ = np.flatnonzero(~self.left_out_), n
+        return self
+
+    def _fit(self, sample: "_Sample") -> Self:
+        """Fit to samples of positive weight."""
+        refit = partial(sample.fit, self._final)
 
         def fitted(kept: np.ndarray, estimator: BaseEstimator | None = None) -> _Fit:
-            return _Fit.of(refit(kept) if estimator is None else estimator, X, y, self.cv, kept, codes)
+            return _Fit.of(refit(kept) if estimator is None else estimator, sample, self.cv, kept)
 
         n_fits = 2 + self.max_rounds + (self.trim is not None)  # and the comparison, which takes as long as a fit
         with part(1 / n_fits):
-            self.first_estimator_ = clone(first).fit(X, y, **grouped(first, codes, np.arange(length(y))))
+            self.first_estimator_ = sample.fit(self._inner, np.ones(length(sample.y), dtype=bool))
         with part(self.max_rounds / (n_fits - 1)):
-            unflagged = self._without_flagged(refit, X, y, codes)
+            unflagged = self._without_flagged(refit, sample)
         everyone = np.ones(len(self.report_), dtype=bool)
         with part(_COMPARED):
             fits = {"all": fitted(everyone, self.first_estimator_ if self.final_estimator is None else None)}
@@ -175,20 +214,18 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
                 fits["unflagged"] = fitted(~self.is_outlier_, unflagged)
         if self.trim is not None:
             fits["trimmed"] = fitted(fits["all"].smallest(1 - self.trim))
-        self._keep(fits)
+        self._keep(fits, sample.weights)
         index = np.flatnonzero(~self.left_out_)
-        self._columns = index if get_tags(final).input_tags.pairwise and self.left_out_.any() else None
+        self._columns = index if get_tags(self._final).input_tags.pairwise and self.left_out_.any() else None
         self.n_features_in_ = self.first_estimator_.n_features_in_
         return self
 
-    def _without_flagged(
-        self, refit: Callable[[np.ndarray], Any], X: Inputs, y: Outputs, groups: ArrayLike | None
-    ) -> Any:
+    def _without_flagged(self, refit: Callable[[np.ndarray], Any], sample: "_Sample") -> Any:
         """Return the fit without the flagged samples, ``None`` if there are none; set the report and the flags."""
         with part(_COMPARED):
-            self.report_ = OutlierReport.of(self.first_estimator_, X, y, self.cv, groups=groups)
+            self.report_ = sample.report(self.first_estimator_, self.cv)
             check_observed(self.report_.residuals)
-        is_unlike = _unlike_others(y, self.report_, self.fdr / 2)
+        is_unlike = _unlike_others(sample.y, self.report_, self.fdr / 2)
         for done in range(self.max_rounds):
             self.is_outlier_ = self._flags(is_unlike)
             if not self.is_outlier_.any():
@@ -197,15 +234,15 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
                 estimator = refit(~self.is_outlier_)
             if done + 1 == self.max_rounds:
                 break
-            self.report_ = OutlierReport.of(estimator, X, y, self.cv, ~self.is_outlier_, groups)
+            self.report_ = sample.report(estimator, self.cv, ~self.is_outlier_)
             if np.array_equal(self._flags(is_unlike), self.is_outlier_):
                 break
         return estimator
 
-    def _keep(self, fits: "dict[str, _Fit]") -> None:
+    def _keep(self, fits: "dict[str, _Fit]", weights: np.ndarray | None) -> None:
         """Keep one of several fits, and set the attributes that describe it."""
-        self.kept_fit_ = _last_that_is_better({name: fit.sizes for name, fit in fits.items()})
-        self.errors_ = {name: float(np.mean(fit.sizes)) for name, fit in fits.items()}
+        self.kept_fit_ = _last_that_is_better({name: fit.sizes for name, fit in fits.items()}, weights)
+        self.errors_ = {name: float(np.average(fit.sizes, weights=weights)) for name, fit in fits.items()}
         self.estimator_, self.left_out_ = fits[self.kept_fit_].estimator, ~fits[self.kept_fit_].kept
 
     def _flags(self, is_unlike: np.ndarray) -> np.ndarray:
@@ -226,6 +263,26 @@ class RobustRefit(AroundMixin, FramesOutMixin, RegressorMixin, MetaEstimatorMixi
 
 
 @dataclass(frozen=True, eq=False)
+class _Sample:
+    """Samples of positive weight, with the labels of those that are held out together."""
+
+    X: Inputs
+    y: Outputs
+    codes: np.ndarray | None
+    weights: np.ndarray | None
+
+    def fit(self, estimator: BaseEstimator, kept: np.ndarray) -> Any:
+        """Return a regressor fitted to some of the samples."""
+        index = np.flatnonzero(kept)
+        arguments = grouped(estimator, self.codes, index) | weighted(estimator, self.weights, index)
+        return clone(estimator).fit(inputs_for(estimator, self.X, index, index), take(self.y, index), **arguments)
+
+    def report(self, estimator: BaseEstimator, cv: int | None, fitted: np.ndarray | None = None) -> OutlierReport:
+        """Return the report of a regressor that was fitted to some of the samples, or to all of them."""
+        return OutlierReport.of(estimator, self.X, self.y, cv, fitted, self.codes, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
 class _Fit:
     """A fitted regressor, the samples that it was fitted to, and its residual norms at all samples."""
 
@@ -234,17 +291,10 @@ class _Fit:
     sizes: np.ndarray  # (n,): root mean squares of residuals at samples that were held out
 
     @classmethod
-    def of(
-        cls,
-        estimator: BaseEstimator,
-        X: Inputs,
-        y: Outputs,
-        cv: int | None,
-        kept: np.ndarray,
-        groups: np.ndarray | None = None,
-    ) -> "_Fit":
+    def of(cls, estimator: BaseEstimator, sample: _Sample, cv: int | None, kept: np.ndarray) -> "_Fit":
         """Return a fit with held-out residuals at its samples, and plain residuals at the samples that it left out."""
-        residuals = residuals_of(estimator, X, y, _FOLDS if cv is None else cv, kept, groups).values
+        cv, rows = _FOLDS if cv is None else cv, (sample.codes, sample.weights)
+        residuals = residuals_of(estimator, sample.X, sample.y, cv, kept, *rows).values
         return cls(estimator, kept, np.sqrt(np.nanmean(residuals**2, axis=1)))
 
     def smallest(self, share: float) -> np.ndarray:
@@ -254,13 +304,13 @@ class _Fit:
         return kept
 
 
-def _last_that_is_better(norms: dict[str, np.ndarray]) -> str:
+def _last_that_is_better(norms: dict[str, np.ndarray], weights: np.ndarray | None = None) -> str:
     """Return the name of the best norms (n,): the first, or a later one that is clearly smaller."""
-    ceiling, kept = _CERTAINLY_WRONG.of(norms["all"]), "all"
+    ceiling, kept = _CERTAINLY_WRONG.of(norms["all"], weights), "all"
     for name in list(norms)[1:]:
         old, new = norms[kept], norms[name]
         gain = np.minimum(old, ceiling) ** 2 - np.minimum(new, ceiling) ** 2 if name == "trimmed" else old - new
-        if is_clearly_positive(gain, _ERRORS):
+        if is_clearly_positive(gain, _ERRORS, weights):
             kept = name
     return kept
 

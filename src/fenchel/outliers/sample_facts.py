@@ -1,10 +1,12 @@
 """What is known of the samples of a report: index, names of outputs, dual variables, and whether they suffice."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from fenchel._array import Inputs, Outputs, host
 from fenchel.data.frames import column_names, index_of
+from fenchel.resample.folds import weights_argument
 
 __all__ = ["FEWEST"]
 
@@ -38,6 +40,25 @@ def duals_of(model: BaseEstimator, is_fitted: np.ndarray) -> tuple[np.ndarray | 
         return norms, None
     saturation[is_fitted] = host(scores)
     return norms, saturation
+
+
+def weights_of(sample_weight: ArrayLike | None, n: int, *estimators: BaseEstimator) -> np.ndarray | None:
+    """Return the weights of n samples, ``None`` if none are given; raise unless the estimators take such weights."""
+    if sample_weight is None:
+        return None
+    for estimator in estimators:
+        if weights_argument(estimator) is None:
+            raise ValueError(
+                f"{type(estimator).__name__} takes no sample_weight in its fit, so that its residuals cannot be those "
+                "of a weighted fit. Use an estimator that does, or pass sample_weight=None."
+            )
+    weights = np.asarray(sample_weight, dtype=float)
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one weight for each sample. Got {weights.shape}.")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
+    return weights
 
 
 def check_count(n: int) -> None:

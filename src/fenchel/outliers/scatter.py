@@ -117,7 +117,7 @@ class Outlyingness:
 
     names: list[str]
     deviates: np.ndarray  # (n, k)
-    statistics: np.ndarray  # (n, k), from which the deviates are computed
+    statistics: np.ndarray  # (m, k): of the rows that others are compared with
     bulk: Bulk
     units: np.ndarray  # (q,): of each output, or of each channel of curves
     observed: tuple[np.ndarray, np.ndarray] | None = None  # median and scale of the observed values, if some are not
@@ -159,8 +159,17 @@ class Outlyingness:
     def of_new(self, rows: np.ndarray) -> "Outlyingness":
         """Compare new rows with the bulk."""
         statistics = np.stack(list(self.bulk.statistics(rows / self.units).values()), axis=1)
-        deviates = _deviates(statistics, self.names, self.bulk, self.statistics)
-        return replace(self, deviates=deviates, statistics=statistics)
+        return replace(self, deviates=_deviates(statistics, self.names, self.bulk, self.statistics))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Largest deviation of each row, (n,)."""
+        return np.asarray(np.max(self.deviates, axis=1))
+
+    @property
+    def own_scores(self) -> np.ndarray:
+        """The same of the rows to which others are compared."""
+        return np.asarray(np.max(_deviates(self.statistics, self.names, self.bulk), axis=1))
 
     def at_points(self, rows: np.ndarray) -> np.ndarray:
         """Return each value in robust deviations at its point or output, (n, q)."""

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import LeaveOneGroupOut
 
 from fenchel._array import Inputs, host, namespace
+from fenchel._statistics import weighted_median
 from fenchel.estimators import OperatorKernelRegressor, OperatorKernelRegressorCV
 from fenchel.kernels.separable import BoundTerms
 from fenchel.model.machine import best_of, is_machine
@@ -32,10 +33,16 @@ class Sizes:
     model: BaseEstimator
     held_out: np.ndarray  # (n,): expected size of the residuals of each sample, predicted without it
     groups: np.ndarray | None = None  # (n,): labels of samples that are left out together
+    weights: np.ndarray | None = None  # (n,): those of the fit of the machine
 
     @classmethod
     def of(
-        cls, model: BaseEstimator, X: Inputs, residuals: Residuals, groups: np.ndarray | None = None
+        cls,
+        model: BaseEstimator,
+        X: Inputs,
+        residuals: Residuals,
+        groups: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> "Sizes | None":
         """Fit the model of the sizes of residuals; ``None`` for a regressor whose kernel is not known.
 
@@ -49,11 +56,12 @@ class Sizes:
         if gram is None:
             return None
         sizes = np.sqrt(np.nanmean(residuals.values**2, axis=1))
-        logs = _logs(sizes)
+        logs = _logs(sizes, weights)
         cv = "loo" if groups is None else LeaveOneGroupOut()
-        fitted = OperatorKernelRegressorCV("precomputed", losses=["square"], cv=cv).fit(gram, logs, groups=groups)
-        held_out = logs - held_out_residuals(fitted, gram, logs, None, groups).values[:, 0]
-        return cls(machine, X, fitted, _size(held_out), groups)
+        search = OperatorKernelRegressorCV("precomputed", losses=["square"], cv=cv)
+        fitted = search.fit(gram, logs, sample_weight=weights, groups=groups)
+        held_out = logs - held_out_residuals(fitted, gram, logs, None, groups, weights).values[:, 0]
+        return cls(machine, X, fitted, _size(held_out), groups, weights)
 
     def residuals_of(self, noise: np.ndarray) -> np.ndarray:
         """Return the residuals of several samples of noise (count, n, q), each divided by its expected size.
@@ -63,11 +71,13 @@ class Sizes:
         """
         gram, (count, n, q) = _gram(self.machine, self.X, self.X), noise.shape
         columns = np.moveaxis(noise, 0, 1).reshape(n, -1)
-        model = OperatorKernelRegressor("precomputed", lam=self.machine.model_.spec.lam).fit(gram, columns)
-        rows = held_out_residuals(model, gram, columns, None, self.groups).values.reshape(n, count, q)
-        logs = _logs(np.sqrt(np.mean(rows**2, axis=2)))
-        again = clone(best_of(self.model)).fit(gram, logs)
-        expected = _size(logs - held_out_residuals(again, gram, logs, None, self.groups).values)
+        together = self.groups, self.weights
+        model = OperatorKernelRegressor("precomputed", lam=self.machine.model_.spec.lam)
+        model = model.fit(gram, columns, sample_weight=self.weights)
+        rows = held_out_residuals(model, gram, columns, None, *together).values.reshape(n, count, q)
+        logs = _logs(np.sqrt(np.mean(rows**2, axis=2)), self.weights)
+        again = clone(best_of(self.model)).fit(gram, logs, sample_weight=self.weights)
+        expected = _size(logs - held_out_residuals(again, gram, logs, None, *together).values)
         return np.moveaxis(rows / expected[:, :, None], 1, 0)
 
     def at(self, X: Inputs) -> np.ndarray:
@@ -95,9 +105,9 @@ def _double(X: Inputs) -> Any:
     return namespace(X).astype(X, namespace(X).float64, copy=False)
 
 
-def _logs(sizes: np.ndarray) -> np.ndarray:
-    """Return the logarithms of sizes (n,) or (n, k) relative to their medians."""
-    medians = np.median(sizes, axis=0)
+def _logs(sizes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the logarithms of sizes (n,) or (n, k) relative to their weighted medians."""
+    medians = weighted_median(sizes, np.ones(len(sizes)) if weights is None else weights)
     return np.asarray(np.log(np.maximum(sizes / np.where(medians > 0, medians, 1.0), _LEAST)))
 
 

@@ -148,6 +148,23 @@ def rows_with(codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.asarray(rows[np.argsort(place[codes[rows]], kind="stable")])
 
 
+def weights_argument(estimator: BaseEstimator) -> str | None:
+    """Return the argument of ``fit`` that weights the samples of an estimator, ``None`` if there is none."""
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        inner = weights_argument(last)
+        return None if inner is None else f"{step}__{inner}"
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        return weights_argument(estimator.estimator)
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def weighted(estimator: BaseEstimator, weights: np.ndarray | None, index: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the weights of the selected samples as arguments of ``fit``, if the estimator takes weights."""
+    name = None if weights is None else weights_argument(estimator)
+    return {} if weights is None or name is None else {name: weights[index]}
+
+
 def groups_argument(estimator: BaseEstimator) -> str | None:
     """Return the argument of ``fit`` that makes the search of an estimator hold out groups, ``None`` if there is none.
 
