@@ -176,10 +176,11 @@ def test_the_page_on_several_kernels_runs():
     assert complete.error < incomplete.error
 
 
+@pytest.mark.filterwarnings("ignore:FinDiff is deprecated:DeprecationWarning")  # by scikit-fda
 def test_the_page_on_curves_runs():
     pytest.importorskip("skfda")
     pytest.importorskip("matplotlib")
-    names = names_after("functional.rst", blocks_of("functional.rst", 13))
+    names = names_after("functional.rst", blocks_of("functional.rst", 14))
     assert names["model"].predict(names["test"].X).shape == (200, 50, 2)
     assert (names["flagged"] > 1 - 1e-6).all()
     assert (names["same"].grid_ == names["train"].t).all()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import fenchel
 from fenchel import (
@@ -142,3 +143,19 @@ def test_missing_numbers_as_inputs_of_curves(sample, rng):
     medians = np.where(np.isnan(numbers), np.nanmedian(numbers, axis=0), numbers)
     image = np.hstack([medians, np.isnan(numbers)])
     assert_allclose(FunctionalRegressorCV(**QUICK).fit(image, Y).predict(image), model.predict(numbers), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:FinDiff is deprecated:DeprecationWarning")  # by scikit-fda
+def test_a_registration_is_a_step_of_a_pipeline(rng):
+    skfda = pytest.importorskip("skfda")
+    registration = pytest.importorskip("skfda.preprocessing.registration")
+    t, heights, rates = np.linspace(0, 1, 41), rng.uniform(0.5, 1.5, (40, 2)), rng.normal(size=(40, 1))
+    clocks = np.expm1(rates * t) / np.expm1(rates)
+    values = sum(heights[:, [k]] * np.exp(-(((clocks - at) / 0.08) ** 2)) for k, at in enumerate((0.3, 0.7)))
+    X, y = skfda.FDataGrid(values, t), heights[:, 0] - heights[:, 1]
+    aligned = make_pipeline(registration.FisherRaoElasticRegistration(), OperatorKernelRegressorCV(**QUICK))
+    found = aligned.fit(X[:30], y[:30]).predict(X[30:])
+    by_hand = registration.FisherRaoElasticRegistration().fit(X[:30])
+    model = OperatorKernelRegressorCV(**QUICK).fit(by_hand.transform(X[:30]), y[:30])
+    assert_allclose(found, model.predict(by_hand.transform(X[30:])), rtol=1e-6, atol=1e-9)
+    assert aligned.score(X[30:], y[30:]) > 0.9
