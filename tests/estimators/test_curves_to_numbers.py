@@ -66,7 +66,7 @@ def test_one_answer_in_all_forms(sample):
     X, y = sample
     named = OperatorKernelRegressorCV(**QUICK).fit({"curves": X}, y)
     equally = np.linspace(0, 1, 25)
-    for form in (X, [(equally, row) for row in X], skfda.FDataGrid(X, equally)):
+    for form in (X, X.astype(object), [(equally, row) for row in X], skfda.FDataGrid(X, equally)):
         model = OperatorKernelRegressorCV(**QUICK).fit(form, y)
         assert_allclose(model.predict(form[:5]), named.predict({"curves": X[:5]}), rtol=1e-8)
         assert_allclose(model.predict(X[:5]), model.predict(form[:5]), rtol=1e-8)

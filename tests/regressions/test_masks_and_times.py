@@ -65,8 +65,11 @@ def test_masked_outputs_are_missing(model, table):
 
 def test_masked_outputs_of_quantile_functions(table):
     X, y = table
-    with pytest.raises(ValueError, match="y contains NaN in 1 of 20 samples, the first at index 2"):
-        QuantileFunctionRegressor(levels=5).fit(X, y=masked(y, 2))
+    with pytest.warns(DataWarning, match="1 of 20 samples have no output"):
+        found = QuantileFunctionRegressor(levels=5).fit(X, y=masked(y, 2)).predict(X, [0.5])
+    weights = np.where(np.arange(20) == 2, 0.0, 1.0)
+    alone = QuantileFunctionRegressor(levels=5).fit(X, y, weights)
+    np.testing.assert_allclose(found, alone.predict(X, [0.5]), rtol=0, atol=1e-9)
 
 
 def test_masked_points_of_curves_and_fields_are_gaps(rng):

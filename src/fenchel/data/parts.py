@@ -47,10 +47,11 @@ def as_parts(X: Inputs, takes_missing: bool, takes_complete: bool = False) -> In
     if is_own or (is_fdata(X) and type(X).__name__ == "FDataIrregular"):
         return {_CURVES: X}
     values = X.data_matrix if is_fdata(X) and hasattr(X, "data_matrix") else X
-    is_array = isinstance(values, np.ndarray) and values.ndim == 3 and values.dtype.kind in "iuf"
+    is_array = isinstance(values, np.ndarray) and values.ndim == 3
     if takes_complete and (is_array or is_fdata(X)):
         return {_CURVES: X}
-    return {_CURVES: X} if takes_missing and is_array and bool(np.isnan(values).any()) else X
+    has_gaps = takes_missing and is_array and values.dtype.kind == "f" and bool(np.isnan(values).any())
+    return {_CURVES: X} if has_gaps else X
 
 
 def spread(X: Inputs) -> list[Outputs]:
