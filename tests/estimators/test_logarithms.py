@@ -14,6 +14,7 @@ from fenchel import (
     load,
     save,
 )
+from fenchel.app.pages.summary import model_page
 from fenchel.app.tables import TableRegressor
 from fenchel.losses import Huber
 from fenchel.model.logarithms import Logarithms
@@ -127,6 +128,53 @@ class TestSearch:
         wrong[3] *= 40
         refitted = OperatorKernelRegressor(**model.best_estimator_.get_params(deep=False)).fit(X, wrong)
         assert np.argmax(OutlierReport.of(refitted, X, wrong).scores) == 3
+
+    def test_trials_of_both_races_are_told(self, fitted):
+        """The trials of the logarithms follow those of the outputs, and the trees follow the race that has won."""
+        X, y, _, _, model = fitted
+        told = model.search_["logarithms"]
+        assert told == sorted(told) and 0 < sum(told) < len(told)
+        assert {len(values) for values in model.search_.values()} == {len(told)}
+        found = OperatorKernelRegressorCV().fit(X, y)
+        assert found.search_["logarithms"][-3:] == [1, 1, 1]
+        assert found.search_["leaves"][-3:] == [0, 0.3, 2] and not any(found.search_["leaves"][:-3])
+        lost = OperatorKernelRegressorCV().fit(X, np.random.default_rng(0).exponential(size=200))
+        assert lost.logarithms_ is None and 1 in lost.search_["logarithms"]
+        assert lost.search_["logarithms"][-3:] == [0, 0, 0]
+
+    def test_tables_and_pages_say_so(self, fitted):
+        X, y, f, _, model = fitted
+        table = pd.DataFrame(np.c_[X, y, f], columns=[*"abc", "price", "rent"])
+        found = TableRegressor(OperatorKernelRegressorCV(leaves=False), targets=["price", "rent"]).fit(table)
+        (note,) = [note for note in found.notes_ if "logarithms" in note]
+        assert note.endswith(": price")
+        assert "logarithms of 1 outputs" in model_page(model) and note in model_page(found)
+        assert not TableRegressor(OperatorKernelRegressorCV(leaves=False), targets=["rent"]).fit(table).notes_
+
+    def test_outputs_of_all_kinds(self):
+        """Units, signs, constants, gaps and copies: the logarithms are the same, or there are none."""
+        X, y, _ = skewed(120)
+        X_new = skewed(50, 9)[0]
+
+        def predicted(y, X=X, **given):
+            model = OperatorKernelRegressorCV(leaves=False).fit(X, y, **given)
+            assert model.logarithms_ is not None
+            return model.predict(X_new)
+
+        plain = predicted(y)
+        size = plain.std()
+        for values, back in ((1e3 * y, 1e3), (1e100 * y, 1e100), (1e-100 * y, 1e-100)):
+            assert_allclose(predicted(values) / back, plain, atol=1e-5 * size)
+        assert_allclose(predicted(y - 50) + 50, plain, atol=1e-5 * size)
+        both = predicted(np.column_stack([y, np.full(120, 3.0)]))
+        assert_allclose(both, np.column_stack([plain, np.full(50, 3.0)]), atol=1e-5 * size)
+        counts = np.random.default_rng(1).integers(0, 4, 120)
+        copies = predicted(np.repeat(y, counts), np.repeat(X, counts, axis=0))
+        assert_allclose(predicted(y, sample_weight=counts.astype(float)), copies, atol=1e-5 * size)
+        for row, value in ((np.argmax(y), 1e6), (np.argmin(y), -1e3)):  # of no weight
+            weights, wild = (np.arange(120) != row).astype(float), np.where(np.arange(120) == row, value, y)
+            kept = predicted(np.delete(y, row), np.delete(X, row, axis=0))
+            assert_allclose(predicted(wild, sample_weight=weights), kept, atol=1e-5 * size)
 
     def test_missing_outputs_groups_and_tables(self):
         X, y, f = skewed(200)

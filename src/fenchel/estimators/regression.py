@@ -97,6 +97,11 @@ class VectorRegressor(MultiOutputMixin, R2ScoreMixin, KernelMachine):
         moments = self._codec.moments
         return None if moments is None else moments.scale
 
+    @property
+    def logarithms_(self) -> Logarithms | None:
+        """The logarithms of skewed outputs that are the targets, ``None`` for the outputs themselves."""
+        return self._codec.logarithms
+
 
 class OperatorKernelRegressor(VectorRegressor):
     r"""Regression in the space of an operator-valued kernel, with a convex loss and a certified duality gap.
@@ -147,6 +152,8 @@ class OperatorKernelRegressor(VectorRegressor):
     center_, scale_ : array of shape (p,) or None
         The centre and the scales of the outputs, or of their logarithms; ``None`` if they are neither centred nor
         scaled.
+    logarithms_ : Logarithms or None
+        The logarithms that are the targets; ``logarithms_.is_used`` says of which outputs. ``None`` if the outputs are.
     loss_ : Loss
         The loss, with relative thresholds such as that of ``Huber("auto")`` resolved to numbers.
     primal_objective_, dual_objective_ : float

@@ -116,9 +116,10 @@ class OperatorKernelRegressorCV(VectorRegressor, PairSearchMachine[OperatorKerne
         it was decided, the best ``lam`` for these relative to the mean diagonal, the leave-one-out ``error`` and
         ``seconds``. If outputs are missing, the ``share`` of their correlation in the operator: zero in the race of
         kernels, which the trials of operators follow. If a forest was compared, the relative weight of its ``leaves``,
-        in the trials that follow the race. If inputs are missing, the columns with ``gaps``. From 4001 samples on, the
-        number of samples ``held_out`` of larger parts, on which width and lam are compared again, the best trial
-        last; zero in the race. ``None`` for a given kernel.
+        in the trials that follow the race. If ``logarithms`` of skewed outputs were tried, 1 in their trials, whose
+        errors are those of the standardised logarithms. If inputs are missing, the columns with ``gaps``. From 4001
+        samples on, the number of samples ``held_out`` of larger parts, on which width and lam are compared again, the
+        best trial last; zero in the race. ``None`` for a given kernel.
     losses_, lams_ : list
         The losses and the values of lam that were compared.
     n_searched_ : int

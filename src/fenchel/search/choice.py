@@ -107,21 +107,18 @@ class KernelChoice:
 
     def told(self, name: str, fits: Sequence[tuple[Trial, float]]) -> "KernelChoice":
         """Return the choice with further trials, and a column for what sets them apart, which was zero before."""
-        rows = [_trial_row(trial, self.is_robust) | {name: value} for trial, value in fits]
-        before = self.trials | {name: [0.0] * len(self.trials["lam"])}
-        trials = {key: [*values, *(row[key] for row in rows)] for key, values in before.items()}
-        return replace(self, trials=trials)
+        before = self.trials | {name: self.trials.get(name, [0.0] * len(self.trials["lam"]))}
+        own = dict.fromkeys(before, 0.0) | self._about
+        rows = [own | _trial_row(trial, self.is_robust) | {name: value} for trial, value in fits]
+        return replace(self, trials={key: [*values, *(row[key] for row in rows)] for key, values in before.items()})
 
     def told_of_larger(self, parts: Sequence[Larger]) -> "KernelChoice":
         """Return the choice with what larger parts of the sample said about the width and lam of its kernel."""
         if not parts:
             return self
         best, before = self.search.candidate, self.trials | {"held_out": [0] * len(self.trials["lam"])}
-        own = {"robust": self.is_robust, **asdict(best)}
-        rows = [
-            {key: values[-1] for key, values in before.items()} | own | vars(one) | {"width": best.width * one.factor}
-            for one in parts
-        ]
+        own = {key: values[-1] for key, values in before.items()} | self._about | asdict(best)
+        rows = [own | vars(one) | {"width": best.width * one.factor} for one in parts]
         return replace(self, trials={key: [*values, *(row[key] for row in rows)] for key, values in before.items()})
 
     def of_width(self, factor: float) -> ScalarKernel | None:
@@ -146,6 +143,11 @@ class KernelChoice:
             return ceilings_of(self.training_set, self.search)
         norms = np.linalg.norm(self.search.left_out, axis=1)
         return np.asarray(CERTAINLY_WRONG.of(norms, self._counts) ** 2)
+
+    @property
+    def _about(self) -> dict[str, float]:
+        """What is told of each trial of this choice."""
+        return {"robust": self.is_robust, "logarithms": float(self.logarithms is not None)}
 
     @property
     def _counts(self) -> np.ndarray:

@@ -35,6 +35,8 @@ def with_logarithms(choice: KernelChoice, encode: Encode, again: Choose) -> Kern
     errors = _squared_errors(choice, Y)
     for _ in range(2):
         joint = with_errors(replace(again(encode(logs), choice), logarithms=logs, is_robust=False))
+        joint = joint.told("logarithms", [(trial, 1.0) for trial in joint.search.trials])
+        choice = replace(choice, trials=joint.trials)
         gains = errors - _squared_errors(joint, Y)
         if not is_clearly_positive(np.sum(gains, axis=1), _ERRORS):
             return choice

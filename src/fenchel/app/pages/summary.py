@@ -196,6 +196,7 @@ def _certificate(facts: ModelFacts) -> str:
     is_chosen = facts.is_search
     parameters = fitted.get_params(deep=False)  # the loss of LossTrickPredictor is called surrogate
     loss = fitted.best_loss_ if is_chosen else parameters.get("loss", parameters.get("surrogate", "built in"))
+    logarithms = getattr(fitted, "logarithms_", None)
     rows = [
         ("primal objective", f"{fitted.primal_objective_:.10g}"),
         ("dual objective", f"{fitted.dual_objective_:.10g}"),
@@ -204,6 +205,7 @@ def _certificate(facts: ModelFacts) -> str:
         ("solver", f"{fitted.solver_info_['solver']}: {fitted.solver_info_['reason']}"),
         ("iterations", str(fitted.n_iter_)),
         ("loss", f"{loss!r}{', chosen' if is_chosen else ''}"),
+        *([] if logarithms is None else [("targets", f"logarithms of {np.sum(logarithms.is_used)} outputs")]),
         *([("kernel", f"{kernel_text(fitted.best_kernel_)}, chosen")] if is_chosen else []),
         ("lam", f"{fitted.best_lam_ if is_chosen else fitted.lam:.6g}{', chosen' if is_chosen else ''}"),
     ]

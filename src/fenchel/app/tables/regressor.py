@@ -14,7 +14,7 @@ from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, tracked
 from fenchel.app.tables.columns import encoding_notes, lacking, learn_column, numbers_of, range_notes
 from fenchel.app.tables.linear_model import linear_model, offset_of
-from fenchel.app.tables.rows import LeftOut, check_folds, fitted, grid_of, labels_of, weights_of
+from fenchel.app.tables.rows import LeftOut, check_folds, fitted, grid_of, labels_of, logarithm_notes, weights_of
 from fenchel.conformal import ConformalRegressor
 from fenchel.data.frames import FramesOutMixin, in_container, with_arrays
 from fenchel.datasets.tables import Table, as_table
@@ -165,10 +165,10 @@ class TableRegressor(FramesOutMixin, CallbacksMixin, BaseEstimator):
         Y = Y.astype(X.dtype)
         self.target_mean_ = mean_of_columns(Y)
         self.grid_, notes = grid_of(table, self.target_names_) if self.curves else (None, [])
-        self.notes_ += notes
         weights = None if weights is None else weights[kept]
         self.offset_ = offset_of(Y, "none" if self.curves else self.center, weights)
         self.estimator_, self.conformal_ = self._fitted(X, Y, None if labels is None else labels[kept], weights)
+        self.notes_ += [*notes, *logarithm_notes(self.estimator_, self.target_names_)]
         self._linear = linear_model(X, Y, self.target_mean_)
         self.train_scores_ = self._scores(X, Y)
         return self

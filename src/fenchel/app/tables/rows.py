@@ -18,7 +18,7 @@ from fenchel.datasets.tables import Table, as_table
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.model.machine import best_of, sees_outputs
 
-__all__ = ["LeftOut", "check_folds", "fitted", "grid_of", "labels_of", "weights_of"]
+__all__ = ["LeftOut", "check_folds", "fitted", "grid_of", "labels_of", "logarithm_notes", "weights_of"]
 
 _FOLDS = 5  # of groups, for intervals; as many as ConformalRegressor has by default
 _POINT = re.compile(r"(.*[_=]|[^\d.+-]*)([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")  # name of a column, with a point
@@ -114,6 +114,15 @@ def grid_of(table: Table, names: Sequence[str]) -> tuple[np.ndarray | None, list
         if np.all(np.diff(points) > 0):
             return points, [f"the points of the curves are those in the names, {points[0]:g} to {points[-1]:g}"]
     return None, ["the points of the curves are taken to be equally spaced in [0, 1]"]
+
+
+def logarithm_notes(estimator: BaseEstimator, names: Sequence[str]) -> list[str]:
+    """Return in one line the targets whose logarithms an estimator has learned; nothing if there are none."""
+    logarithms = getattr(estimator, "logarithms_", None)
+    if logarithms is None:
+        return []
+    which = ", ".join(name for name, is_used in zip(names, logarithms.is_used, strict=True) if is_used)
+    return [f"loss and gap are those of logarithms, predictions means in the units of the table: {which}"]
 
 
 def fitted(
