@@ -246,8 +246,10 @@ def report(names: list[str], situation: str) -> None:
         ratios = [row[first] / row[method] for row in means.values() if {first, method} <= row.keys()]
         worst = max(ratios, default=np.nan)
         print(f"  {first} over {method}: {geometric(ratios):.3f} on {len(ratios)} sets, worst {worst:.3f}")
-        other = [ratio for ratio in ratios if ratio != 1]
-        print(f"    {geometric(other):.3f} on the {len(other)} sets on which they differ")
+        pairs = {name: np.divide(values, found[method][name]) for name, values in found[first].items()}
+        other = {name: [ratio for ratio in row if ratio != 1] for name, row in pairs.items() if np.any(row != 1)}
+        each = ", ".join(f"{name} {geometric(row):.3f} ({len(row)})" for name, row in other.items())
+        print(f"    where they differ (splits): {geometric(list(map(geometric, other.values()))):.3f}; {each}")
     if situation in ("clean", "wrong"):
         best = [
             row[first] / np.nanmin([row[key] for key in others if key in row])
