@@ -11,12 +11,14 @@ from sklearn.utils import Tags, check_scalar
 from sklearn.utils import check_array as check_host_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._array import Array, Inputs, as_like, host, is_host, namespace
+from fenchel._array import Array, Inputs, Outputs, as_like, host, is_host, namespace
 from fenchel._check import Interval, Options, check_array, check_parameters, not_times, unmasked
 from fenchel._component import all_or_nothing
 from fenchel._progress import CallbacksMixin, Progress, tracked
+from fenchel.data.fdata import function_names
 from fenchel.estimators.field_bases import BASES, INTERPOLATIONS, resampled
 from fenchel.estimators.field_data import checked_outputs, together, warn_of_cubes, with_outputs
+from fenchel.estimators.field_grids import FieldGrid, n_variables, values_of
 from fenchel.estimators.field_maps import FieldMap, GlobalPlan, as_rows
 from fenchel.estimators.field_search import best_map, longest_chain
 from fenchel.exceptions import DataWarning, warn_user
@@ -149,7 +151,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
         Parameters
         ----------
-        X : array of shape (n, m), (n, h, w), (n, h, w, c) or (n, d, h, w, c)
+        X : array of shape (n, m), (n, h, w), (n, h, w, c) or (n, d, h, w, c), or FDataGrid
             Functions on a grid of one to three dimensions; c is the number of channels.
         y : array of shape (n,), or as ``X``
             The corresponding output functions, possibly on another grid; NaN marks missing values.
@@ -168,8 +170,10 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             The fitted model.
         """
         self._check_parameters()
+        self._grids = FieldGrid.of(X, "X"), FieldGrid.of(y, "y")
+        self._n_axes = n_variables(self.n_axes, *self._grids)
         X = self._checked_inputs(X, reset=True)
-        Y = checked_outputs(y, X, self.n_axes)
+        Y = checked_outputs(values_of(y), X, self._n_axes)
         labels = together(X, Y, groups, order)
         X, Y, sample_weight, labels = with_outputs(X, Y, sample_weight, labels)
         self.input_shape_, self.output_shape_ = tuple(X.shape[1:]), tuple(Y.shape[1:])
@@ -201,7 +205,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self.estimator_, self.neighbourhood_ = self._map.estimator, self._map.neighbourhood
         return self
 
-    def predict(self, X: Array, shape: tuple[int, ...] | None = None) -> Array:
+    def predict(self, X: Inputs, shape: tuple[int, ...] | None = None) -> Outputs:
         """Predict functions.
 
         Parameters
@@ -214,11 +218,16 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
         Returns
         -------
-        y : array of shape (n, ...)
-            Predicted functions.
+        y : array of shape (n, ...), or FDataGrid
+            Predicted functions; an FDataGrid if the training outputs were one.
         """
         check_is_fitted(self)
-        X = self._checked_inputs(X, reset=False)
+        values = self._values(self._checked_inputs(X, reset=False), shape)
+        grid = self._grids[1]
+        return values if grid is None else grid.wrapped(values, self.interpolation, function_names(X, "sample_names"))
+
+    def _values(self, X: Array, shape: tuple[int, ...] | None = None) -> Array:
+        """Return the values of predictions for inputs that were checked."""
         xp, n = namespace(X), X.shape[0]
         fields = self._map.predict(xp.reshape(X, (n, *self._grid(self.input_shape_))))
         if not self.output_shape_:
@@ -251,9 +260,10 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             raise ValueError(
                 f"A rollout needs outputs of the shape of the inputs. Got {self.output_shape_} and {self.input_shape_}."
             )
+        X = self._checked_inputs(X, reset=False)
         states, xp = [], namespace(X)
         for _ in range(steps):
-            X = self.predict(X)
+            X = self._values(X)
             states.append(X)
         found = xp.stack(states, axis=1)
         if float(xp.max(xp.abs(found))) > 2 * self._largest:
@@ -286,7 +296,10 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         score : float
             One minus the ratio of squared errors to squared distances from the pointwise means.
         """
-        truth, predicted = (host(as_rows(fields)) for fields in (checked_outputs(y, X, self.n_axes), self.predict(X)))
+        check_is_fitted(self)
+        X = self._checked_inputs(X, reset=False)
+        truth = host(as_rows(checked_outputs(values_of(y), X, self._n_axes)))
+        predicted = host(as_rows(self._values(X)))
         weights = np.ones(len(truth)) if sample_weight is None else sample_counts(sample_weight, truth)
         center = np.average(truth, axis=0, weights=weights)
         weights = np.repeat(weights, truth.shape[1])
@@ -309,7 +322,10 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     def _checked_inputs(self, X: Inputs, reset: bool) -> Array:
         """Return checked inputs, resampled to the shape of the training inputs."""
-        X = unmasked(not_times(X, "X"), "X")
+        given, own = FieldGrid.of(X, "X"), self._grids[0]
+        if given is not None and own is not None:
+            own.check(given, self.interpolation)
+        X = unmasked(not_times(values_of(X), "X"), "X")
         if is_host(X):
             options: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True, "ensure_all_finite": False}
             is_free = not reset and self.interpolation is not None  # any number of points is accepted
@@ -320,7 +336,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         X = check_array(X, "X", ndim=(2, 3, 4, 5))
         if reset:
             self.n_features_in_ = int(X.shape[1])
-            warn_of_cubes(X, "X", self.n_axes)
+            warn_of_cubes(X, "X", self._n_axes)
             return X
         shape, axes = tuple(X.shape[1:]), self._count_axes(self.input_shape_)
         if shape == self.input_shape_:
@@ -344,7 +360,7 @@ class FieldRegressor(CallbacksMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     def _count_axes(self, shape: tuple[int, ...]) -> int:
         """Return the number of variables of functions of some shape."""
-        return min(len(shape), (2 if len(shape) <= 3 else 3) if self.n_axes is None else self.n_axes)
+        return min(len(shape), (2 if len(shape) <= 3 else 3) if self._n_axes is None else self._n_axes)
 
     def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the points along each axis, and the number of channels."""
