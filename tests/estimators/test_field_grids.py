@@ -81,9 +81,7 @@ def test_grids_that_cannot_be(values, skfda):
     uneven = np.array([0.0, 1, 2, 3, 4, 6])
     with pytest.raises(ValueError, match=r"equally spaced points. Those of axis 0 are not: steps are from 1 to 2"):
         model().fit(skfda.FDataGrid(X, [uneven, POINTS[1]]), X)
-    with pytest.raises(
-        TypeError, match=r"y must hold functions on a grid: an array or an FDataGrid\. Got a "
-    ):
+    with pytest.raises(TypeError, match=r"y must hold functions on a grid: an array or an FDataGrid\. Got a "):
         curves = skfda.FDataGrid(X[:, :, 0]).to_basis(skfda.representation.basis.MonomialBasis(n_basis=3))
         model().fit(X[:, :, 0], curves)
     fitted = model().fit(skfda.FDataGrid(X, POINTS), X)
