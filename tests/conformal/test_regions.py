@@ -12,8 +12,11 @@ from fenchel import (
     ConformalRegressor,
     FunctionalRegressor,
     FunctionalRegressorCV,
+    OperatorKernelRegressor,
     PredictionBand,
     QuantileFunctionRegressor,
+    load,
+    save,
 )
 from fenchel.conformal.band import Ellipsoid
 from fenchel.conformal.calibration import calibration_number
@@ -58,8 +61,8 @@ def test_an_ellipsoid_is_what_its_definition_says():
     np.testing.assert_allclose(
         band.upper - centers, radius * np.sqrt(np.diag(np.linalg.inv(W.T @ W)))[None] + 0 * centers
     )
-    with pytest.raises(ValueError, match="requires method='split'"):
-        ConformalRegressor(Ridge(), joint="ellipsoid", method="cv+").fit(X, Y)
+    with pytest.raises(ValueError, match="requires modulation='std' or 'local'"):
+        ConformalRegressor(Ridge(), joint="ellipsoid", method="cv+", modulation="constant").fit(X, Y)
     with pytest.raises(IncompatibleError, match="is for vectors"):
         ConformalRegressor(FunctionalRegressor(), joint="ellipsoid").fit(X, Y)
     with pytest.raises(ValueError, match="not for intervals"):
@@ -182,3 +185,45 @@ def test_a_search_is_not_repeated_for_the_widths(monkeypatch):
     )
     ConformalRegressor(FunctionalRegressorCV(None, lams=[1e-3, 1e-2], losses=["huber"], cv=2)).fit(X, Y)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("n", [30, 60])
+@pytest.mark.parametrize(("method", "model"), [("cv+", Ridge()), ("jackknife+", OperatorKernelRegressor(lam=1e-2))])
+def test_ellipsoids_of_folds_cover_the_nominal_share_of_small_samples(n, method, model):
+    rng, covered = np.random.default_rng(0), list[float]()
+    for _ in range(200 if method == "cv+" and n == 30 else 40):
+        (X, Y), (X_new, Y_new) = correlated_outputs(n, rng), correlated_outputs(50, rng)
+        band = ConformalRegressor(model, joint="ellipsoid", method=method).fit(X, Y).predict_interval(X_new)
+        covered.append(band.contains(Y_new).mean())
+    error = np.std(covered) / np.sqrt(len(covered))
+    assert 0.9 - 3 * error < np.mean(covered) < 0.97
+
+
+def test_an_ellipsoid_of_folds_contains_their_region():
+    """The rank rule of CV+, written out: an output inside is far from the predictions of few models."""
+    rng = np.random.default_rng(0)
+    (X, Y), (X_new, Y_new) = correlated_outputs(40, rng), correlated_outputs(6, rng)
+    model = ConformalRegressor(Ridge(), joint="ellipsoid", method="cv+", modulation="local", cv=4).fit(X, Y)
+    band, folds = model.predict_interval(X_new), model._models
+    W, factors = band.ellipsoid.whitening, model._calibration_widths.factors(X_new)
+    points = Y_new + rng.standard_normal((2000, 6, 3)) @ np.linalg.inv(W).T
+    centers = np.stack([one.predict(X_new) for one in folds.models])[folds.place]  # (40, 6, 3)
+    sizes = np.linalg.norm((points[:, None] - centers) @ W.T, axis=3) / factors
+    is_in_region = np.sum(sizes > model.scores_[:, None], axis=1) < 0.9 * 41
+    is_inside = np.array([band.contains(rows) for rows in points])
+    assert is_inside[is_in_region].all() and 0.2 < is_in_region.mean() <= is_inside.mean() < is_in_region.mean() + 0.1
+    np.testing.assert_allclose(band.upper - model.predict(X_new), model.predict(X_new) - band.lower)
+
+
+def test_ellipsoids_of_folds_take_groups_strata_weights_and_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = correlated_outputs(120, rng)
+    Y[5, 0] = np.nan
+    strata, weights = np.arange(120) % 2, 1.0 + np.arange(120) % 3
+    model = ConformalRegressor(OperatorKernelRegressor(lam=1e-2), joint="ellipsoid", method="cv+")
+    model.fit(X, Y, groups=np.arange(120) // 2, strata=strata, sample_weight=weights)
+    band = model.predict_interval(X, strata=strata)
+    assert np.isfinite(band.volume()).all() and len(np.unique(band.ellipsoid.radius)) == 120
+    pytest.importorskip("skops.io")
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict_interval(X, strata=strata).upper, band.upper)

@@ -11,9 +11,18 @@ from sklearn.utils import get_tags
 from fenchel._array import Inputs, Outputs
 from fenchel._progress import part
 from fenchel.conformal.calibration import Calibration, Given
-from fenchel.conformal.folds import HeldOutModels, Trainer, cross_ends
+from fenchel.conformal.folds import CrossRegions, HeldOutModels, Trainer
 from fenchel.conformal.order import exchangeability_p_value, warn_of_drift
-from fenchel.conformal.widths import Widths, constant, correlated, deviations, modulated, without_each, without_own
+from fenchel.conformal.widths import (
+    Widths,
+    constant,
+    correlated,
+    deviations,
+    modulated,
+    without_each,
+    without_own,
+    without_own_shape,
+)
 from fenchel.data.containers import largest, length, numbers
 from fenchel.estimators.around import AroundMixin
 from fenchel.model.machine import near_of
@@ -105,8 +114,9 @@ class BandsMixin(AroundMixin):
         widths, ratios, own = constant(residuals), np.ones((1, 1)), np.ones((1, 1))
         if self._needs_widths:
             widths = self._widths(residuals, X, given.groups)
-            ratios = without_each(widths, residuals, X, given.groups)
+            ratios = ratios if self._is_ellipsoid else without_each(widths, residuals, X, given.groups)
             own = without_own(widths, residuals, X, given.groups)
+            own = own * without_own_shape(widths, residuals, X, self.contamination, given.groups)
         even = replace(residuals, values=residuals.values / (ratios * own))
         scores = widths.scores(even, X, bool(self.joint))
         self._keep(scores, widths, given, models)
@@ -125,8 +135,11 @@ class BandsMixin(AroundMixin):
         """Return the lower and upper bounds, with the shape of the predictions."""
         rows, widths = center.reshape(len(center), -1), self._calibration_widths
         if self._models is not None and widths is not None:
-            how = self._models, widths, self._calibration, X, rows, near_of(self.estimator_)
-            return [end.reshape(center.shape) for end in cross_ends(*how, grid, coverage, labels, new)]
+            regions = CrossRegions(self._models, widths, self._calibration, X, rows, near_of(self.estimator_))
+            if widths.whitening is None:
+                return [end.reshape(center.shape) for end in regions.ends(grid, coverage, labels, new)]
+            half = regions.radii(widths.whitening, coverage, labels, new)[:, None] * widths.base
+            return [(rows + sign * half).reshape(center.shape) for sign in (-1, 1)]
         quantiles = self._calibration.quantiles(coverage, labels, new)
         if self._has_intervals:
             lower, upper = self._own_ends(X)

@@ -1,7 +1,7 @@
 """Models fitted without some samples, and the resulting cross-conformal bands."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,8 @@ from fenchel.resample.jackknife import has_closed_form, left_out_models
 from fenchel.resample.residuals import Residuals
 
 __all__: list[str] = []
+
+Bounds = Callable[[np.ndarray, np.ndarray, np.ndarray], list[np.ndarray]]  # of predictions, places and scores
 
 _FOLDS = 5  # of the training part, where the calibration part was given
 _BLOCK = 2**22  # numbers in the array of all bounds for one block of inputs
@@ -143,39 +145,63 @@ class Trainer:
         return folds
 
 
-def cross_ends(
-    models: HeldOutModels,
-    widths: Widths,
-    calibration: Calibration,
-    X: Inputs,
-    center: np.ndarray,
-    near: Near,
-    grid: np.ndarray | None,
-    coverage: float,
-    labels: np.ndarray,
-    new: np.ndarray | None = None,
-) -> list[np.ndarray]:
-    """Return the lower and upper quantiles of the bounds of all models, as in CV+ and jackknife+, (n, q).
+@dataclass(frozen=True, eq=False)
+class CrossRegions:
+    """Regions of CV+ and jackknife+: outputs that are not too far from the predictions of too many models."""
 
-    ``center`` (n, q) are the predictions of the model of all samples, from which the models' are named.
-    """
-    sizes = widths.at(X, grid)
-    ends = [np.full_like(sizes, -np.inf), np.full_like(sizes, np.inf)]
-    rows = max(1, _BLOCK // (len(models.place) * sizes.shape[1]))
-    for label in np.unique(labels):
-        members, where = np.flatnonzero(labels == label), calibration.labels == label
-        if not where.any():
-            continue
-        scores, weights, place = calibration.scores[where], calibration.weights[where], models.place[where]
-        share = np.broadcast_to(wrong_share(scores, weights, calibration.contamination), sizes.shape[1:])
-        for first in range(0, len(members), rows):
-            part = members[first : first + rows]
-            centers = near(models.predict(take(X, part)), center[part])[place]  # (m, rows, q)
+    models: HeldOutModels
+    widths: Widths
+    calibration: Calibration
+    X: Inputs
+    center: np.ndarray  # (n, q): predictions of the model of all samples, from which the models' are named
+    near: Near
+
+    def ends(
+        self, grid: np.ndarray | None, coverage: float, labels: np.ndarray, new: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Return the lower and upper quantiles of the bounds of all models, (n, q)."""
+        sizes = self.widths.at(self.X, grid)
+
+        def bounds(centers: np.ndarray, part: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
             moves = scores[:, None, :] * sizes[part][None]
-            heaviest = None if new is None else np.repeat(new[part], sizes.shape[1])
-            shares = np.tile(share, len(part))
-            for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                reached = (sign * centers + moves).reshape(len(scores), -1)
-                found = calibration.quantile(reached, weights, coverage, heaviest, shares)
-                end[part] = sign * found.reshape(len(part), -1)
-    return ends
+            return [sign * centers + moves for sign in (-1.0, 1.0)]
+
+        lower, upper = self._quantiles(bounds, 2, sizes.shape[1], coverage, labels, new)
+        return [-lower, upper]
+
+    def radii(self, whitening: np.ndarray, coverage: float, labels: np.ndarray, new: np.ndarray | None) -> np.ndarray:
+        """Return the radii (n,) of ellipsoids around ``center`` that contain the regions.
+
+        An output at a distance r from a model's prediction is at most r plus the distance of that prediction away from
+        the center, so that quantiles of these sums bound the distance of each output of the region.
+        """
+        factors = self.widths.factors(self.X)
+
+        def bounds(centers: np.ndarray, part: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+            away = np.linalg.norm((centers - self.center[part]) @ whitening.T, axis=2)
+            return [(away + scores * factors[part])[:, :, None]]
+
+        (radii,) = self._quantiles(bounds, 1, 1, coverage, labels, new)
+        return np.asarray(radii[:, 0])
+
+    def _quantiles(
+        self, bounds: Bounds, count: int, q: int, coverage: float, labels: np.ndarray, new: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Return the quantiles over the samples of each array of bounds, (n, q)."""
+        known, found = self.calibration, [np.full((len(self.center), q), np.inf) for _ in range(count)]
+        rows = max(1, _BLOCK // (len(self.models.place) * self.center.shape[1]))
+        for label in np.unique(labels):
+            members, where = np.flatnonzero(labels == label), known.labels == label
+            if not where.any():
+                continue
+            scores, weights, place = known.scores[where], known.weights[where], self.models.place[where]
+            share = np.broadcast_to(wrong_share(scores, weights, known.contamination), q)
+            for first in range(0, len(members), rows):
+                part = members[first : first + rows]
+                predictions = self.near(self.models.predict(take(self.X, part)), self.center[part])
+                heaviest, shares = None if new is None else np.repeat(new[part], q), np.tile(share, len(part))
+                for out, reached in zip(found, bounds(predictions[place], part, scores), strict=True):
+                    flat = reached.reshape(len(scores), -1)
+                    quantiles = known.quantile(flat, weights, coverage, heaviest, shares)
+                    out[part] = quantiles.reshape(len(part), -1)
+        return found

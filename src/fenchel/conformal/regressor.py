@@ -66,7 +66,8 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
     joint : bool or "ellipsoid", default=True
         Whether a band covers all outputs of a sample at once, as a box; ``False`` gives each output its own interval.
         ``"ellipsoid"`` takes the correlations of the residuals into account: ``lower`` and ``upper`` are then the
-        extent of the ellipsoid along each output, and ``contains`` tests the ellipsoid itself.
+        extent of the ellipsoid along each output, and ``contains`` tests the ellipsoid itself. For ``"cv+"`` and
+        ``"jackknife+"`` it is the smallest one around the prediction that is known to contain their region.
     contamination : float, default=0.0
         Largest share of the samples that may be grossly wrong. Scores far beyond the tail of the others, up to this
         share, are attributed to wrong samples, and the band covers *correct* outputs. If fewer are wrong, or none,
@@ -343,15 +344,15 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
             ends = [template.copy(data_matrix=end.reshape(template.data_matrix.shape)) for end in ends]
         ellipsoid = None
         if self._is_ellipsoid and (widths := self._calibration_widths) is not None and widths.whitening is not None:
-            radii = self._calibration.quantiles(coverage, labels, new)[:, 0] * widths.factors(X)
-            ellipsoid = Ellipsoid(center, widths.whitening, radii)
+            rows, upper = (part.reshape(len(center), -1) for part in (center, ends[1]))
+            ellipsoid = Ellipsoid(rows, widths.whitening, (upper - rows)[:, 0] / widths.base[0])
         prediction = None if self._has_intervals else template
         is_joint, near, names = bool(self.joint), near_of(self.estimator_), self.output_names_
         return PredictionBand(ends[0], ends[1], nominal, grid, is_joint, ellipsoid, prediction, near, names, index)
 
     def _validate(self) -> None:
         check_parameters(self, self._limits)
-        if self._is_ellipsoid and (self.method != "split" or self.modulation == "constant"):
-            raise ValueError("joint='ellipsoid' requires method='split', and modulation='std' or 'local'.")
+        if self._is_ellipsoid and isinstance(self.modulation, str) and self.modulation == "constant":
+            raise ValueError("joint='ellipsoid' requires modulation='std' or 'local'.")
         if isinstance(self.modulation, str):
             check_parameter("ConformalRegressor", "modulation", self.modulation, Options(("constant", "std", "local")))

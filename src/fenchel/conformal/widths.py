@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from fenchel._array import Inputs
 from fenchel.conformal.shapes import student_shape, whole_sizes
 from fenchel.data.containers import at_points, columns_for, inputs_for, largest, length, numbers, take, vectors
+from fenchel.data.content import contents
 from fenchel.estimators import OperatorKernelRegressorCV
 from fenchel.exceptions import IncompatibleError, ScaleWarning
 from fenchel.kernels import Gaussian, Standardized
@@ -43,6 +44,11 @@ class Widths:
     local: "LogFactors | None" = None
     whitening: np.ndarray | None = None  # (q, q), for an ellipsoid: makes residuals uncorrelated with size 1
     freedom: float = 1000.0  # of Student's law of residuals, from which gaps in those of an ellipsoid are drawn
+
+    @property
+    def log_side(self) -> float:
+        """Logarithm of the side of a cube as large as the image of the unit cube, for an ellipsoid."""
+        return 0.0 if self.whitening is None else -float(np.linalg.slogdet(self.whitening)[1]) / len(self.whitening)
 
     def factors(self, X: Inputs) -> np.ndarray:
         """Return the factor of each input, (n,)."""
@@ -101,6 +107,25 @@ def without_own(widths: Widths, residuals: Residuals, X: Inputs, groups: np.ndar
         model = LogFactors(clone(local.model).fit(inputs, logs[inside] - mean, **labels), mean)
         left[outside] = model.at(inputs_for(local.model, X, outside, inside))
     return np.asarray((left / factors)[:, None])
+
+
+def without_own_shape(
+    widths: Widths, residuals: Residuals, X: Inputs, contamination: float, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """Return by what the size of each residual is divided if its fold is excluded from the ellipsoid's shape, (n, 1).
+
+    A large residual stretches the ellipsoid in its own direction. Shapes with and without a fold have the same volume.
+    """
+    n, plain = len(residuals.values), replace(widths, local=None)
+    if widths.whitening is None or n > ENOUGH:
+        return np.ones((n, 1))
+    even = replace(residuals, values=residuals.values / widths.factors(X)[:, None])
+    sizes, left = plain.scores(even, X), np.full((n, 1), np.nan)
+    for inside, outside in whole_folds(contents(even.values), _FOLDS, groups):
+        part = correlated(replace(even, values=even.values[inside]), contamination)
+        others = part.scores(replace(even, values=even.values[outside]), take(X, outside))
+        left[outside] = others * np.exp(part.log_side - plain.log_side)
+    return np.where(left > 0, sizes / np.where(left > 0, left, 1.0), 1.0)
 
 
 def constant(residuals: Residuals) -> Widths:
