@@ -35,6 +35,7 @@ ROOMS = {
     "fenchel.datasets": "Data sets",
     "fenchel.metrics": "Metrics",
     "fenchel.report.figures": "Plots",
+    "fenchel.report.importance": "Importance of inputs",
     "fenchel.app.pages.summary": "Reports",
     "fenchel.app.tables": "Tables of mixed columns",
     "fenchel.testing": "Contract tests of your own parts",

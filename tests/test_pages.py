@@ -107,10 +107,12 @@ def test_the_example_of_the_landing_page_runs():
 
 
 @pytest.mark.parametrize(
-    ("library", "count"), [("sklearn", 7), ("skfda", 5), ("r", 3), ("pls", 6), ("xgboost", 1), ("gpytorch", 1)]
+    ("library", "count"), [("sklearn", 7), ("skfda", 5), ("r", 3), ("pls", 7), ("xgboost", 1), ("gpytorch", 1)]
 )
 def test_the_pages_for_users_of_other_libraries_run(library, count):
-    for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"], "pls": ["pandas"]}.get(library, []):
+    for needed in {"skfda": ["skfda", "matplotlib"], "sklearn": ["pandas"], "pls": ["pandas", "matplotlib"]}.get(
+        library, []
+    ):
         pytest.importorskip(needed)
     names_after(library, blocks_of(f"coming_from_{library}.rst", count))  # with their assertions
 
