@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import ndtri
 from scipy.stats import pareto
 
 from fenchel import FunctionalRegressorCV, OperatorKernelRegressor, OperatorKernelRegressorCV
@@ -136,3 +137,26 @@ class TestChoice:
         model = FunctionalRegressorCV().fit(data.X[:, :, None], Y, grid=data.t)
         assert isinstance(model.best_loss_, Huber)
         assert np.mean((model.predict(data.X[:, :, None]) - data.truth) ** 2) < 0.05 * np.var(data.truth)
+
+
+class TestOneGrossTarget:
+    """A single wrong target among as large residuals of the noise as a normal sample has."""
+
+    @pytest.mark.parametrize("value", [20.0, -999.0, 1e4])
+    @pytest.mark.parametrize("seed", [0, 2, 3])
+    def test_is_met_by_the_robust_loss(self, seed, value):
+        random = np.random.default_rng(seed)
+        X = random.uniform(0, 5, (200, 2))
+        truth = np.cos(X[:, 0]) + X[:, 1] / 2
+        y = truth + 0.1 * random.standard_normal(200)
+        y[3] = value
+        model = OperatorKernelRegressorCV(leaves=False).fit(X, y)
+        assert np.sqrt(np.mean((model.predict(X) - truth) ** 2)) < 0.06
+
+    @pytest.mark.parametrize(("count", "ratio"), [(1, 12.0), (2, 4.2), (3, 2.9)])
+    def test_is_beyond_a_gap(self, count, ratio):
+        normal = np.abs(ndtri((np.arange(400) + 0.5) / 400))  # the largest is 3.02 deviations
+        normal[:20] = np.linspace(3.2, 4.5, 20)  # so many large residuals that a few wrong ones are lost among them
+        assert not is_contaminated(normal, np.ones(400))
+        assert is_contaminated(np.append(normal, np.full(count, 4.5 * ratio)), np.ones(400 + count))
+        assert not is_contaminated(np.append(normal, np.full(count, 4.5 * ratio**0.5)), np.ones(400 + count))

@@ -14,6 +14,9 @@ _FAR = 1.8  # times as large
 # The tail of noise thins out, however heavy it is: of the sizes that are large, less than 1 / 1.8 are 1.8 times as
 # large if the tail has a mean (Pareto's law of index 1 is the limit). With two thirds they are a group of their own.
 _SHARE = 2 / 3
+# Few wrong targets may be lost among large residuals of the noise. If noise has a variance (Pareto's law of index 2 is
+# the limit), the kth largest size is r times the next one with probability r^(-2k).
+_UNLIKELY = 0.01
 
 
 def is_contaminated(sizes: np.ndarray, weights: np.ndarray) -> bool:
@@ -23,7 +26,15 @@ def is_contaminated(sizes: np.ndarray, weights: np.ndarray) -> bool:
     """
     scale = _scale(sizes, weights)
     large, far = (float(np.sum(weights[sizes > factor * _LARGE * scale])) for factor in (1.0, _FAR))
-    return scale > 0 and far > _SHARE * large
+    return scale > 0 and (far > _SHARE * large or _has_gap(sizes, _LARGE * scale))
+
+
+def _has_gap(sizes: np.ndarray, large: float) -> bool:
+    """Whether some of the far sizes are so much larger than the next one that noise with a variance is unlikely."""
+    ordered = np.sort(np.maximum(sizes, large))[::-1]
+    count = int(np.sum(ordered > _FAR * large))
+    ratios = ordered[:count] / np.append(ordered[1:], large)[:count]
+    return bool(np.any(2 * np.arange(1, count + 1) * np.log(ratios) > np.log(max(count, 1) / _UNLIKELY)))
 
 
 def total_with_error(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
