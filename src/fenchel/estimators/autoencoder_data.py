@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fenchel._array import Array, as_index, as_objects, eps, is_host, joined, namespace
+from fenchel._array import Array, as_index, as_objects, eps, host, is_host, joined, namespace
 from fenchel._check import check_memory
+from fenchel._statistics import weight_unit
 from fenchel.approximations import Approximation
 from fenchel.exceptions import IncompatibleError
 from fenchel.kernels import ScalarKernel, is_pairwise
@@ -18,6 +19,7 @@ from fenchel.representations import KernelOutputs
 __all__ = ["DataSpace", "doubled", "like"]
 
 _LARGEST = 1e70  # largest coordinate whose fourth power, in products of products, does not overflow
+_MOST_UNIT = 2.0**20  # of weights; products of larger ones would overflow
 _BLOCK_BYTES = 2**28  # blocks of kernel values of new points stay below 256 MiB
 
 
@@ -70,6 +72,9 @@ class DataSpace:
             )
         if loss.pointwise and not representation.has_points:
             raise IncompatibleError(f"{loss!r} needs point values, which this kernel does not provide. Use p=2.")
+        if weights is not None:  # as given, so that L-BFGS moves a sample of weight 2 like two equal ones
+            unit = weight_unit(np.asarray(host(sample_weight), dtype=np.float64))
+            weights = weights * min(max(unit, 1 / _MOST_UNIT), _MOST_UNIT)
         return cls(representation, inputs, index, n_given, weights), V
 
     def read(self, owner: BaseEstimator, X: Array) -> Array:

@@ -194,7 +194,8 @@ def _directions(V: Array, counts: Array, size: int, init: str, random: np.random
         is_there = values > p * eps(V) * max(float(values[-1]), eps(V))
         rank = min(size, int(xp.sum(xp.astype(is_there, xp.int64))))
         leading = xp.flip(vectors[:, p - rank :], axis=1)
-        signs = xp.sign(xp.sum(leading**3, axis=0, keepdims=True))  # the eigenvectors' own signs are arbitrary
+        # the eigenvectors' own signs are arbitrary; the longer tail is positive, in any order of the samples
+        signs = xp.sign(xp.sum(shares * (centred @ leading) ** 3, axis=0, keepdims=True))
         leading = leading * xp.where(signs == 0, xp.ones_like(signs), signs)
         # no more components: the remaining columns start from a mixture of the available ones
         drawn = xp.concat([leading, leading @ drawn[:rank, rank:]], axis=1) if rank > 0 else drawn
