@@ -61,8 +61,8 @@ class TestDefault:
             QuantileFunctionRegressorCV(pilot="robust").fit(X, y)
         with pytest.raises(ValueError, match="'pilot' parameter of QuantileFunctionRegressor "):
             QuantileFunctionRegressor(pilot="auto").fit(X, y)
-        with pytest.raises(ValueError, match="contains NaN"):
-            QuantileFunctionRegressorCV().fit(X, np.where(y > 0, y, np.nan))
+        with pytest.raises(ValueError, match="y must have all outputs of a sample, or none"):
+            QuantileFunctionRegressorCV().fit(X, np.column_stack([y, np.where(y > 0, y, np.nan)]))
 
     def test_save_and_load(self, tmp_path):
         X, y, _, _ = data(40)

@@ -23,6 +23,7 @@ from fenchel.model.curve_center import CurveCenter
 from fenchel.model.expansion import KernelExpansion
 from fenchel.model.functions import FunctionCodec, Functions
 from fenchel.model.gradient import expansion_gradient
+from fenchel.model.input_gaps import fills_gaps
 from fenchel.model.machine import Fitted, KernelMachine
 from fenchel.model.warnings import warn_of_domain
 from fenchel.representations import CurveRepresentation
@@ -145,6 +146,7 @@ class CurveRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = fills_gaps(self.kernel)
         tags.array_api_support = True
         return tags
 

@@ -11,8 +11,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._array import Array, Inputs, Outputs, host
-from fenchel._check import Interval, Options, check_parameter, check_parameters
+from fenchel._array import Array, Inputs, Outputs, host, is_host, is_sparse
+from fenchel._check import Interval, Options, check_finite, check_parameter, check_parameters
 from fenchel._component import all_or_nothing
 from fenchel._progress import Progress, part, tracked
 from fenchel._statistics import ranked
@@ -185,17 +185,17 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
     def predict(self, X: Array, **params: Any) -> Outputs:
         """Predict with the regressor of the best round."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(X, **params)
+        return self.best_estimator_.predict(_complete(X), **params)
 
     def gradient(self, X: Array, almost_everywhere: bool = False, **params: Any) -> Array:
         """Return the derivatives of the predictions with respect to X; see ``OperatorKernelRegressor.gradient``."""
         check_is_fitted(self)
-        return self.best_estimator_.gradient(X, almost_everywhere=almost_everywhere, **params)
+        return self.best_estimator_.gradient(_complete(X), almost_everywhere=almost_everywhere, **params)
 
     def score(self, X: Array, y: Outputs, sample_weight: Array | None = None, **params: Any) -> float:
         """Return the score of the regressor of the best round."""
         check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y, sample_weight=sample_weight, **params))
+        return float(self.best_estimator_.score(_complete(X), y, sample_weight=sample_weight, **params))
 
     def _search(self) -> BaseEstimator:
         """Return the regressor, unfitted; raise if it does not search for its kernel."""
@@ -224,6 +224,13 @@ class LearnedMetricRegressor(AroundMixin, FramesOutMixin, MultiOutputMixin, Regr
         tags.input_tags.three_d_array = False
         tags.input_tags.allow_nan = False
         return tags
+
+
+def _complete(X: Inputs) -> Inputs:
+    """Return new inputs as they are; raise if some are missing, as at training inputs."""
+    if is_host(X) and not is_sparse(X) and (values := np.asarray(X)).dtype.kind == "f":
+        check_finite(values, "X")
+    return X
 
 
 def _rounds(data: MetricData, last: int) -> list[MetricRound]:

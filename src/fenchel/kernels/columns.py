@@ -79,7 +79,7 @@ class Part(OfImages):
             if wrong:
                 raise ValueError(
                     f"The 'columns' parameter of Part must hold names that occur once in X. Got {wrong!r}; the names "
-                    f"are {list(places)!r}."
+                    f"are {list(dict.fromkeys(names))!r}."
                 )
             columns = [place for name in given for place in places[name]]
         kernel = self.kernel
