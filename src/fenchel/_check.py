@@ -222,7 +222,7 @@ def check_finite(array: Array, name: str) -> Array:
 
 
 def outputs_like(values: Array, like: Array, name: str) -> Array:
-    """Return outputs in the library and dtype of ``like``; raise if they or their squares overflow.
+    """Return outputs in the library and dtype of ``like``; raise if they or their squares overflow or underflow.
 
     Non-finite values are returned unchanged.
     """
@@ -230,6 +230,12 @@ def outputs_like(values: Array, like: Array, name: str) -> Array:
     if not xp.isdtype(values.dtype, "real floating") or float(xp.finfo(values.dtype).max) <= most:
         return as_like(values, like)
     sizes = xp.abs(values)
+    known = xp.where(xp.isfinite(sizes), sizes, xp.zeros_like(sizes))
+    if 0 < (highest := float(xp.max(known))) < 1 / _MOST:
+        raise ValueError(
+            f"{name} must have entries above {1 / _MOST:.0e} in absolute value, whose squares do not underflow. The "
+            f"largest is {highest:.1e}. Multiply {name} by a constant."
+        )
     is_over = xp.isfinite(sizes) & (sizes > most)
     if bool(xp.any(is_over)):
         largest = float(xp.max(xp.where(is_over, sizes, xp.zeros_like(sizes))))

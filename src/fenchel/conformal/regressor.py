@@ -1,6 +1,7 @@
 """Conformal prediction around any regressor."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from fenchel.data.fdata import function_names
 from fenchel.data.frames import FramesOutMixin, column_names, in_container, index_of, with_arrays
 from fenchel.data.functional import as_curves, is_fdata
 from fenchel.estimators.scores import R2ScoreMixin
-from fenchel.exceptions import DataWarning, warn_user
+from fenchel.exceptions import DataWarning, IncompatibleError, warn_user
 from fenchel.model.machine import near_of
 
 __all__ = ["ConformalRegressor"]
@@ -352,6 +353,13 @@ class ConformalRegressor(BandsMixin, FramesOutMixin, R2ScoreMixin, MetaEstimator
 
     def _validate(self) -> None:
         check_parameters(self, self._limits)
+        own = getattr(self._inner, "predict_interval", None)
+        if own is not None and "coverage" not in signature(own).parameters:
+            name = type(self._inner).__name__
+            raise IncompatibleError(
+                f"{name} has intervals of its own, for no coverage that could be given: it cannot be calibrated. Put "
+                f"ConformalRegressor into it instead, as in {name}(ConformalRegressor(), ...)."
+            )
         if self._is_ellipsoid and isinstance(self.modulation, str) and self.modulation == "constant":
             raise ValueError("joint='ellipsoid' requires modulation='std' or 'local'.")
         if isinstance(self.modulation, str):

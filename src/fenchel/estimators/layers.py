@@ -202,7 +202,8 @@ def _directions(V: Array, counts: Array, size: int, init: str, random: np.random
     projections = V @ drawn
     projections = projections - xp.sum(shares * projections, axis=0, keepdims=True)
     variance = float(xp.mean(xp.sum(shares * projections**2, axis=0)))
-    return drawn / variance**0.5 if variance > eps(V) ** 2 else drawn
+    least = (64 * eps(V)) ** 2 * float(xp.mean(xp.sum(drawn**2, axis=0)) * xp.mean(xp.sum(V**2, axis=1)))
+    return drawn / variance**0.5 if variance > max(least, eps(V) ** 2) else 0 * drawn  # round-off is no direction
 
 
 @dataclass

@@ -18,7 +18,7 @@ from fenchel.outliers.drawings import draw_curves, draw_scores
 from fenchel.outliers.held_out_residuals import fitted_mask, residuals_of
 from fenchel.outliers.judged import among, check_observed, compared, followed_by, judged, on_new, root_mean_squares
 from fenchel.outliers.null_law import Simulation
-from fenchel.outliers.sample_facts import check_count, duals_of, index_of_sample, output_names, weights_of
+from fenchel.outliers.sample_facts import check_count, check_points, duals_of, index_of_sample, output_names, weights_of
 from fenchel.outliers.scatter import Form, Outlyingness
 from fenchel.outliers.sizes import Sizes
 from fenchel.outliers.tables import listed_names, shown, table_of, table_of_cells
@@ -202,7 +202,7 @@ class OutlierReport:
         """
         curves = as_curves(Y, grid)
         values = host(curves.values).astype(float)
-        rows = values.reshape(len(values), -1)
+        check_points(rows := values.reshape(len(values), -1))
         residuals = Residuals(rows - np.nanmedian(rows, axis=0), curves.grid, values.shape[1:])
         return replace(cls.of_residuals(residuals, True), index=index_of(Y))
 

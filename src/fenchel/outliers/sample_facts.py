@@ -11,6 +11,7 @@ from fenchel.resample.folds import weights_argument
 __all__ = ["FEWEST"]
 
 FEWEST = 10  # samples; fewer do not tell what the bulk is
+_FEWEST_AT_A_POINT = 3  # curves; the median of fewer is one of them, or halfway
 
 
 def index_of_sample(X: Inputs, y: Outputs) -> object:
@@ -59,6 +60,18 @@ def weights_of(sample_weight: ArrayLike | None, n: int, *estimators: BaseEstimat
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
     return weights
+
+
+def check_points(rows: np.ndarray) -> None:
+    """Raise if there are too few curves (n, m), NaN where unknown, or most values are at points that few share."""
+    check_count(len(rows))
+    counts = np.sum(~np.isnan(rows), axis=0)
+    if np.sum(counts[counts < _FEWEST_AT_A_POINT]) > np.sum(counts) / 2:
+        raise ValueError(
+            f"Curves are compared at the points that at least {_FEWEST_AT_A_POINT} of them share, and most values here "
+            "are at others. Bring the curves to common points first, as to_basis of scikit-fda does, or judge them by "
+            "a model that predicts them: OutlierReport.of(FunctionalRegressorCV().fit(X, Y), X, Y)."
+        )
 
 
 def check_count(n: int) -> None:

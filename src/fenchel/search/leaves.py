@@ -88,6 +88,8 @@ class _Forest:
         if not (is_partition and is_small) or search.ridges.inputs.is_curves:
             return None
         first, places = repeated_pairs(sample, groups) or (np.arange(n), np.arange(n))
+        if len(first) < _LEAST_SAMPLES:
+            return None
         kernel = cast(Standardized, search.kernel)
         images = kernel.image(host(sample.X)[first].astype(np.float64))
         targets, weights = search.cleaned[first], np.bincount(places, sample.counts)
