@@ -10,7 +10,7 @@ from fenchel import FunctionalRegressorCV, OperatorKernelRegressor, OperatorKern
 from fenchel.datasets import contaminate, make_functional
 from fenchel.losses import Huber, Square
 from fenchel.search import choice
-from fenchel.search.contamination import is_contaminated
+from fenchel.search.contamination import has_gap, is_contaminated
 from fenchel.search.race import FLAT, Candidate, search_kernel
 from fenchel.search.robustness import is_robust_better
 
@@ -157,6 +157,7 @@ class TestOneGrossTarget:
     def test_is_beyond_a_gap(self, count, ratio):
         normal = np.abs(ndtri((np.arange(400) + 0.5) / 400))  # the largest is 3.02 deviations
         normal[:20] = np.linspace(3.2, 4.5, 20)  # so many large residuals that a few wrong ones are lost among them
-        assert not is_contaminated(normal, np.ones(400))
-        assert is_contaminated(np.append(normal, np.full(count, 4.5 * ratio)), np.ones(400 + count))
-        assert not is_contaminated(np.append(normal, np.full(count, 4.5 * ratio**0.5)), np.ones(400 + count))
+        weights, is_gross = np.ones(400 + count), np.arange(400 + count) >= 400
+        far, nearer = (np.append(normal, np.full(count, 4.5 * step)) for step in (ratio, ratio**0.5))
+        assert not is_contaminated(far, weights) and has_gap(far, is_gross, weights)
+        assert not has_gap(nearer, is_gross, weights) and not has_gap(far, ~is_gross, weights)

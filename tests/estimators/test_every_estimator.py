@@ -85,9 +85,17 @@ OTHERS = [  # than the defaults; the core run shares the checks of a class among
 every = pytest.mark.parametrize("estimator", ALL, ids=lambda one: type(one).__name__)
 
 
+def expected_to_fail(estimator):
+    """Return the checks that an estimator fails, with the reason."""
+    if not isinstance(estimator, fenchel.RobustRefit):
+        return {}
+    reason = "its cv is a number of folds, not a list; tests/outliers/test_weights.py compares weights with copies"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.apart("estimator", "check")
-@parametrize_with_checks(ALL + OTHERS)
+@parametrize_with_checks(ALL + OTHERS, expected_failed_checks=expected_to_fail)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -59,6 +59,8 @@ def weights_of(sample_weight: ArrayLike | None, n: int, *estimators: BaseEstimat
         raise ValueError(f"sample_weight must have shape ({n},), one weight for each sample. Got {weights.shape}.")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError("sample_weight must hold finite non-negative numbers. Got a negative, NaN or infinite one.")
+    if not np.any(weights > 0):
+        raise ValueError("sample_weight must have at least one positive entry. Got zeros only.")
     return weights
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from fenchel._statistics import weighted_quantile
 
-__all__ = ["is_contaminated", "total_with_error"]
+__all__ = ["has_gap", "is_contaminated", "total_with_error"]
 
 _MIDDLE, _HALF = 0.5, 0.6744897501960817  # quantile level of the sizes to begin with, and that quantile of |N(0, 1)|
 _LEVEL, _NORMAL = 0.8, 1.2815515655446004  # the same for those that are not large
@@ -26,15 +26,23 @@ def is_contaminated(sizes: np.ndarray, weights: np.ndarray) -> bool:
     """
     scale = _scale(sizes, weights)
     large, far = (float(np.sum(weights[sizes > factor * _LARGE * scale])) for factor in (1.0, _FAR))
-    return scale > 0 and (far > _SHARE * large or _has_gap(sizes, _LARGE * scale))
+    return scale > 0 and far > _SHARE * large
 
 
-def _has_gap(sizes: np.ndarray, large: float) -> bool:
-    """Whether some of the far sizes are so much larger than the next one that noise with a variance is unlikely."""
-    ordered = np.sort(np.maximum(sizes, large))[::-1]
-    count = int(np.sum(ordered > _FAR * large))
+def has_gap(sizes: np.ndarray, is_gross: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether some far sizes are so much larger than the next one that noise with a variance is unlikely.
+
+    Only errors that are gross count, as large as the outputs vary: without noise, those at the ends of the inputs are
+    far larger than the others, and small.
+    """
+    large = _LARGE * _scale(sizes, weights)
+    order = np.argsort(-sizes, kind="stable")
+    ordered = np.maximum(sizes[order], large)
+    count = int(np.sum(np.cumprod((ordered > _FAR * large) & is_gross[order])))
+    if count == 0 or not large > 0:
+        return False
     ratios = ordered[:count] / np.append(ordered[1:], large)[:count]
-    return bool(np.any(2 * np.arange(1, count + 1) * np.log(ratios) > np.log(max(count, 1) / _UNLIKELY)))
+    return bool(np.any(2 * np.arange(1, count + 1) * np.log(ratios) > np.log(count / _UNLIKELY)))
 
 
 def total_with_error(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:

@@ -6,13 +6,14 @@ import numpy as np
 
 from fenchel._array import host
 from fenchel._progress import part
+from fenchel._statistics import weighted_median, weighted_quantile
 from fenchel.kernels import Separable
 from fenchel.losses import Huber, Loss, Square
 from fenchel.model.spec import Spec
 from fenchel.model.training_set import TrainingSet
 from fenchel.operators import error_in_single
 from fenchel.resample.held_out import held_out
-from fenchel.search.contamination import is_contaminated
+from fenchel.search.contamination import has_gap, is_contaminated
 from fenchel.search.race import KernelSearch
 from fenchel.solvers import Auto, Krylov
 from fenchel.solvers.costs import EIGEN, FLOPS
@@ -32,7 +33,19 @@ def has_wrong_rows(
     """Whether some targets are wrong; ``places`` and ``weights`` are those of distinct samples."""
     square, huber = (_left_out_errors(candidates[one], searches[one], candidates[False])[places] for one in searches)
     # a wrong target is far from the predictions of both searches, a right one may be far from those of the robust one
-    return is_contaminated(searches[True].sizes[places], weights) and bool(4 * np.max(square) >= np.max(huber))
+    if not 4 * np.max(square) >= np.max(huber):
+        return False
+    sizes = searches[True].sizes[places]
+    return is_contaminated(sizes, weights) or has_gap(
+        sizes, _are_gross(candidates[True], searches[True], places), weights
+    )
+
+
+def _are_gross(training_set: TrainingSet, search: KernelSearch, places: np.ndarray) -> np.ndarray:
+    """Whether each residual of distinct samples is larger than half of the outputs are far from their median."""
+    counts, rows = training_set.sample.counts[search.index], host(training_set.targets.rows)[search.index]
+    distances = np.linalg.norm(rows - weighted_median(rows, counts), axis=1)
+    return np.asarray(np.linalg.norm(search.left_out, axis=1) > weighted_quantile(distances, counts, 0.5))[places]
 
 
 def is_robust_better(
